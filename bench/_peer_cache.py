@@ -25,7 +25,7 @@ __all__ = ("PeerCache",)
 
 # What a measurement of a peer goes through.
 _MODULES = (
-    *("client", "engine", "ledger", "limiters", "metrics", "oracle", "randomness", "scenario"),
+    *("engine", "ledger", "limiters", "metrics", "oracle", "randomness", "scenario"),
     *("scenario_file", "server"),
 )
 

@@ -40,8 +40,7 @@ import stamina
 import tenacity
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
-from mulligan.sim.client import StatusError, StreamCut
-from mulligan.sim.engine import Clients, PolicyContext
+from mulligan.sim.engine import Clients, PolicyContext, StatusError, StreamCut
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator

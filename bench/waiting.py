@@ -30,8 +30,8 @@ from _measure import RESULTS, Row, machine, table, verdict_lines, write
 import mulligan
 from mulligan import testing
 from mulligan.core.events import Held
-from mulligan.sim.client import SimulatedAnswer
 from mulligan.sim.compare import resized, run
+from mulligan.sim.engine import SimulatedAnswer
 from mulligan.sim.policies import DEFAULT, Guarded
 from mulligan.sim.scenario_file import find_scenario
 

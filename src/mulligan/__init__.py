@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     )
     from .once.api import Once, new_key
     from .telemetry.background import BackgroundListener
-    from .telemetry.counters import Counters
     from .telemetry.json_lines import JsonLinesListener
     from .telemetry.logging import LogListener, StructlogListener
+    from .telemetry.metrics import Counters
     from .telemetry.opentelemetry import OpenTelemetryListener
     from .telemetry.prometheus import PrometheusListener
     from .telemetry.store import StoreListener
@@ -90,7 +90,7 @@ _HOME = {
     "Context": "calls.context",
     "Corrected": "tools.correction",
     "Correction": "tools.correction",
-    "Counters": "telemetry.counters",
+    "Counters": "telemetry.metrics",
     "DeadLetters": "dead_letters.browse",
     "DeadlinePassed": "errors",
     "Delegated": "tools.delegation",

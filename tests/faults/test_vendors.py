@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mulligan.faults.vendors import VENDORS
 from mulligan.faults.vendors.base import ClientRequest, Json, ToolCall, Vendor, VendorReply
-from mulligan.faults.vendors.openai_errors import go_duration
+from mulligan.faults.vendors.openai import go_duration
 
 ENDS = {
     "anthropic": b"message_stop",

@@ -17,9 +17,8 @@ import pytest
 import mulligan
 from mulligan import testing
 from mulligan.core.events import Held
-from mulligan.sim.client import SimulatedAnswer, StatusError
 from mulligan.sim.compare import resized
-from mulligan.sim.engine import simulate
+from mulligan.sim.engine import SimulatedAnswer, StatusError, simulate
 from mulligan.sim.limiters import BucketLimiter, Window
 from mulligan.sim.policies import DEFAULT, Guarded
 from mulligan.sim.scenario import FaultPeriod, Hints, Jobs, Scenario, ServerLimit

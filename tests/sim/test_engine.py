@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from mulligan.sim.client import StatusError
 from mulligan.sim.compare import resized, run
-from mulligan.sim.engine import simulate
+from mulligan.sim.engine import StatusError, simulate
 from mulligan.sim.policies import DEFAULT, NO_RETRIES, PATIENT, Guarded
 from mulligan.sim.scenario import (
     FaultPeriod,

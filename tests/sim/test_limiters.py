@@ -79,8 +79,8 @@ def test_a_rejection_costs_its_fee():
     assert [bucket.ask(0).retry_in for _ in range(2)] == [1.5, 2.0]
 
 
-def test_a_used_up_window_says_that_it_is_shut_until_its_reset():
+def test_a_used_up_window_says_when_it_is_reset():
     window = Window(2, 60, 40)
     first, second = window.ask(10), window.ask(10)
-    assert (first.is_shut, second.is_shut) == (False, True)
-    assert (second.remaining, second.reset_in) == (0, 30)
+    assert (first.remaining, second.remaining) == (1, 0)
+    assert second.reset_in == 30

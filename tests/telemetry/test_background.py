@@ -7,14 +7,27 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
 import mulligan
 from mulligan import BackgroundListener
 from mulligan.telemetry import background
-from mulligan.telemetry.background import Outbox, watched
+from mulligan.telemetry.background import QueuedListener, watched
 from mulligan.testing import Scripted, status_error, virtual_time
+
+
+class Delivering(QueuedListener):
+    """Hands each batch to a function."""
+
+    def __init__(self, take, **options):
+        self._take = take
+        super().__init__("test", **options)
+
+    def deliver(self, events):
+        self._take(events)
+
 
 BRIEFLY_DOWN = (status_error(503), "well")
 
@@ -123,20 +136,20 @@ def test_a_background_listener_that_raises_loses_that_event_alone():
 @pytest.mark.real
 def test_three_hundred_threads_lose_no_event():
     heard: list[int] = []
-    outbox: Outbox[int] = Outbox("test", heard.extend, capacity=100_000)
+    listener: Any = Delivering(heard.extend, capacity=100_000)
 
     def put(at):
         for number in range(100):
-            outbox.put(at * 100 + number)
+            listener(at * 100 + number)
 
     threads = [threading.Thread(target=put, args=(at,)) for at in range(300)]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    assert outbox.flush()
+    assert listener.flush()
     assert sorted(heard) == list(range(30_000))
-    assert outbox.dropped == 0
+    assert listener.dropped == 0
 
 
 @pytest.mark.real
@@ -147,14 +160,14 @@ def test_after_a_fork_the_child_delivers_its_own_events_only(tmp_path):
         with path.open("a") as file:
             file.writelines(f"{os.getpid()} {each}\n" for each in items)
 
-    outbox: Outbox[str] = Outbox("test", write, linger=0.2)
-    outbox.put("of the parent")
+    listener: Any = Delivering(write, linger=0.2)
+    listener("of the parent")
     child = os.fork()
     if not child:
-        outbox.put("of the child")
-        os._exit(0 if outbox.flush() else 1)
+        listener("of the child")
+        os._exit(0 if listener.flush() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert outbox.flush()
+    assert listener.flush()
     assert sorted(path.read_text().splitlines()) == sorted(
         [f"{os.getpid()} of the parent", f"{child} of the child"]
     )

@@ -1,8 +1,8 @@
 """Effects of an HTTP request: what happens if it is sent twice.
 
-The caller's word goes first (`effects`), then the request's own: its ``Idempotency-Key``, its
-method (RFC 9110, 9.2), and for a POST whether it asks a model for an answer, which is harmless to
-ask again. Every other POST is unsafe.
+What the caller states with `effects` comes first. Then the request decides: its method (RFC 9110,
+9.2), its ``Idempotency-Key``, and for a POST whether it asks a model for an answer, which is
+harmless to ask again. Every other POST is unsafe.
 """
 
 from __future__ import annotations
@@ -70,11 +70,7 @@ def stated_effects() -> Effects | None:
 def effects_of(method: str, path: str, key: str | None, body: bytes) -> Effects:
     """What happens if this request is sent twice, by the request alone.
 
-    Args:
-        method: ``POST``.
-        path: Without host and query.
-        key: Its ``Idempotency-Key``, if it has one.
-        body: As far as it is in memory; empty for streams.
+    `path` is without host and query, `body` empty for streams.
     """
     by_method = _BY_METHOD.get(method.upper())
     if by_method is not None:

@@ -14,10 +14,17 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
-from ..errors import FailedAnswer, NotAdmitted, SettingError
-from .httpx_streams import AsyncCommittedBody, CommittedBody, ResponseSource
-from .runtime_classes import runtime_class
-from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
+from ..errors import FailedAnswer, NotAdmitted
+from .httpx_streams import ResponseSource
+from .runtime_classes import guarded_view
+from .sender import (
+    KEY_HEADER,
+    Exchange,
+    RequestFacts,
+    as_client_error,
+    least,
+    read_once_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,19 +43,11 @@ def is_client(thing: object) -> bool:
 
 def guarded(client: Any, sender: Sender) -> Any:
     """A view of `client` that sends by `sender`; of the original where it is a view already."""
-    known = getattr(client, "_mulligan", None)
-    if known is not None:
-        if known[0].guard is sender.guard and known[0].keys == sender.keys:
-            return client
-        client = known[1]
     for transport in (client._transport, *client._mounts.values()):
         _report_retries(transport)
     cls = type(client)
     mixin = _AsyncView if issubclass(cls, _library(cls).AsyncClient) else _View
-    view = object.__new__(runtime_class(mixin, cls, like=cls, __slots__=("_mulligan",)))
-    view.__dict__ = client.__dict__
-    view._mulligan = (sender, client)  # keeps the client: SDKs close theirs when it is collected
-    return view
+    return guarded_view(client, mixin, sender)
 
 
 _reported: set[str] = set()
@@ -95,34 +94,29 @@ class _View:
         send: Any = super().send  # type: ignore[misc]
         call = HttpxCall(self, request, is_stream=stream)
 
-        def whole(limit: float) -> Any:
+        def attempt(limit: float) -> Any:
             call.prepare(limit)
             try:
-                response = send(request, stream=False, **options)
+                response = send(request, stream=stream, **options)
             except Exception as error:
                 raise call.exchange.lost(error, request)
-            return call.exchange.judged(response)
-
-        def opened(limit: float) -> ResponseSource:
-            call.prepare(limit)
-            try:
-                source = ResponseSource(call, send(request, stream=True, **options))
-            except Exception as error:
-                raise call.exchange.lost(error, request)
-            if source.is_error:
-                source.refuse(b"".join(source.error_body()))
+            if not stream:
+                return call.exchange.judged(response)
+            source = ResponseSource(call, response)
+            if response.status_code >= 400:
+                source.read_error()
             return source
 
         try:
             if not stream:
-                return call.exchange.guard.call(call.exchange.attempt(whole), request)
-            items = call.exchange.guard.stream(call.exchange.attempt(opened), request)
+                return call.exchange.guard.call(call.exchange.attempt(attempt), request)
+            items = call.exchange.guard.stream(call.exchange.attempt(attempt), request)
             source = next(items)
         except FailedAnswer as over:
             return call.exchange.returned(over)
         except Exception as error:
             raise call.raised(error)
-        return source.handed_over(CommittedBody, items)
+        return source.handed_over(items)
 
     def __del__(self) -> None:
         """The connections are the client's, which closes them when it is collected itself."""
@@ -138,46 +132,36 @@ class _AsyncView:
         send: Any = super().send  # type: ignore[misc]
         call = HttpxCall(self, request, is_stream=stream)
 
-        async def whole(limit: float) -> Any:
+        async def attempt(limit: float) -> Any:
             call.prepare(limit)
             try:
-                response = await send(request, stream=False, **options)
+                response = await send(request, stream=stream, **options)
             except Exception as error:
                 raise call.exchange.lost(error, request)
-            return call.exchange.judged(response)
-
-        async def opened(limit: float) -> ResponseSource:
-            call.prepare(limit)
-            try:
-                source = ResponseSource(call, await send(request, stream=True, **options))
-            except Exception as error:
-                raise call.exchange.lost(error, request)
-            if source.is_error:
-                source.refuse(b"".join([chunk async for chunk in source.aerror_body()]))
+            if not stream:
+                return call.exchange.judged(response)
+            source = ResponseSource(call, response)
+            if response.status_code >= 400:
+                await source.aread_error()
             return source
 
         try:
             if not stream:
-                return await call.exchange.guard.acall(call.exchange.attempt(whole), request)
-            items = call.exchange.guard.astream(call.exchange.attempt(opened), request)
+                return await call.exchange.guard.acall(call.exchange.attempt(attempt), request)
+            items = call.exchange.guard.astream(call.exchange.attempt(attempt), request)
             source = await anext(items)
         except FailedAnswer as over:
             return call.exchange.returned(over)
         except Exception as error:
             raise call.raised(error)
-        return source.handed_over(AsyncCommittedBody, items)
+        return source.handed_over(items)
 
     def __del__(self) -> None:
         """The connections are the client's, which closes them when it is collected itself."""
 
 
 class HttpxCall:
-    """One request of a view.
-
-    Args:
-        client: The view.
-        request: What is sent; the same object on every attempt.
-        is_stream: Whether the caller reads the body itself.
+    """One request of a view; the same object is sent on every attempt.
 
     Raises:
         SettingError: Its body can be read only once.
@@ -195,7 +179,11 @@ class HttpxCall:
         if self.exchange.key:
             request.headers[KEY_HEADER] = self.exchange.key
         stated = request.extensions.get("timeout") or client.timeout.as_dict()
-        self._timeout = _with_policy(stated, self.exchange.guard.policy.timeouts)
+        policy = self.exchange.guard.policy.timeouts
+        self._timeout = {
+            part: least(stated.get(part), getattr(policy, part, None))
+            for part in ("connect", "read", "write", "pool")
+        }
 
     @property
     def idle(self) -> float:
@@ -205,11 +193,7 @@ class HttpxCall:
     def prepare(self, limit: float) -> None:
         """Make the request ready for an attempt of at most `limit` seconds."""
         self._rewind()
-        limits = {
-            part: min(inf if seconds is None else seconds, limit)
-            for part, seconds in self._timeout.items()
-        }
-        timeout = {part: None if each == inf else each for part, each in limits.items()}
+        timeout = {part: least(each, limit) for part, each in self._timeout.items()}
         self.request.extensions = {**self.request.extensions, "timeout": timeout}
 
     def raised(self, error: Exception) -> Exception:
@@ -225,30 +209,16 @@ class HttpxCall:
         return self.exchange.raised(error)
 
 
-def _with_policy(timeout: dict[str, Any], policy: Any) -> dict[str, Any]:
-    """The limits of the client, or of the policy where those are shorter."""
-    found = {"connect": None, "read": None, "write": None, "pool": None, **timeout}
-    for part in found if policy is not None else ():
-        stated = getattr(policy, part, None)
-        if stated is not None:
-            found[part] = stated if found[part] is None else min(found[part], stated)
-    return found
-
-
 def _rewinder(request: Any) -> Callable[[], object]:
-    """What makes the body of `request` readable again.
-
-    Raises:
-        SettingError: Nothing can.
-    """
+    """What makes the body of `request` readable again; raises SettingError if nothing can."""
     stream = request.stream
     if hasattr(request, "_content"):
-        return _nothing
+        return lambda: None
     fields = getattr(stream, "fields", None)
     if fields is not None:  # a form; its files are read from their start
         files = [field.file for field in fields if hasattr(field, "file")]
         if all(isinstance(file, str | bytes) or _can_seek(file) for file in files):
-            return _nothing
+            return lambda: None
     source = getattr(stream, "_stream", stream)
     if _can_seek(source):
         start = source.tell()
@@ -256,12 +226,8 @@ def _rewinder(request: Any) -> Callable[[], object]:
     iterate = getattr(source, "__iter__", None) or getattr(source, "__aiter__", None)
     is_one_shot = hasattr(source, "__next__") or hasattr(source, "__anext__")
     if fields is None and iterate is not None and not is_one_shot and not hasattr(source, "read"):
-        return _nothing  # a list, or an object that iterates from the start each time
-    raise SettingError(
-        f"the body of this {request.method} is a {type(source).__name__}, which can be read only "
-        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
-        f"or send it with the client that is not wrapped"
-    )
+        return lambda: None  # a list, or an object that iterates from the start each time
+    raise read_once_error(request, source, "client")
 
 
 def _can_seek(file: Any) -> bool:
@@ -269,7 +235,3 @@ def _can_seek(file: Any) -> bool:
         return bool(file.seekable())
     except Exception:
         return False
-
-
-def _nothing() -> None:
-    """Bytes need no rewinding."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .httpx import HttpxCall
 
-__all__ = ("AsyncCommittedBody", "CommittedBody", "ResponseSource")
+__all__ = ("ResponseSource",)
 
 # An error body that a caller streams is read this far; no known API sends a longer one.
 _LONGEST_ERROR = 1 << 20
@@ -33,10 +33,6 @@ class ResponseSource:
 
     Its items: itself, once there is content or if the body holds no events; then pieces of the
     body.
-
-    Args:
-        call: What it answers.
-        response: Its head has arrived.
     """
 
     def __init__(self, call: HttpxCall, response: Any) -> None:
@@ -49,10 +45,6 @@ class ResponseSource:
         if is_event_stream(headers.get("content-type")):
             self.reader = SseReader(headers.get("content-encoding"))
         self._content_at = world().clock.now()
-
-    @property
-    def is_error(self) -> bool:
-        return bool(self.response.status_code >= 400)
 
     # Both worlds iterate and close in their own way; what they decide is the same
 
@@ -82,30 +74,31 @@ class ResponseSource:
     async def aclose(self) -> None:
         await self._raw.aclose()
 
-    def error_body(self) -> Iterator[bytes]:
-        """The body of an error, which is read inside the attempt."""
-        size = 0
+    def read_error(self) -> None:
+        """Read the body of an error inside the attempt, and raise what it means."""
+        body = b""
         try:
             for chunk in self._raw:
-                yield chunk
-                size += len(chunk)
-                if size > _LONGEST_ERROR:
-                    return
+                body += chunk
+                if len(body) > _LONGEST_ERROR:
+                    break
         finally:
             self._raw.close()
+        self._refuse(body)
 
-    async def aerror_body(self) -> AsyncIterator[bytes]:
-        size = 0
+    async def aread_error(self) -> None:
+        """Like `read_error`."""
+        body = b""
         try:
             async for chunk in self._raw:
-                yield chunk
-                size += len(chunk)
-                if size > _LONGEST_ERROR:
-                    return
+                body += chunk
+                if len(body) > _LONGEST_ERROR:
+                    break
         finally:
             await self._raw.aclose()
+        self._refuse(body)
 
-    def refuse(self, body: bytes) -> None:
+    def _refuse(self, body: bytes) -> None:
         """Raise what the response means, unless it is no failure; the caller can still read it."""
         library, response = self.call.library, self.response
         read = library.Response(
@@ -175,9 +168,9 @@ class ResponseSource:
         )
         return error
 
-    def handed_over(self, mixin: type, items: Any) -> Any:
+    def handed_over(self, items: Any) -> Any:
         """The response, for the caller to read on."""
-        body = _body(self.call.library, mixin)
+        body = _body(self.call.library, _CommittedBody)
         body._source, body._items = self, items
         self.response.stream = body
         return self.response
@@ -230,7 +223,7 @@ class _FinalBody:
         """The connection is closed already."""
 
 
-class CommittedBody:
+class _CommittedBody:
     """The rest of a stream that is committed; its failures are the client's exceptions."""
 
     _source: ResponseSource
@@ -256,17 +249,6 @@ class CommittedBody:
             next(self._items, None)  # the guard hears that it succeeded
         self._items.close()
         source.close()
-
-    @property
-    def elapsed(self) -> Any:
-        return self._source.elapsed
-
-
-class AsyncCommittedBody:
-    """The rest of a stream that is committed; its failures are the client's exceptions."""
-
-    _source: ResponseSource
-    _items: Any
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         source = self._source

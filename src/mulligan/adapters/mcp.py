@@ -3,7 +3,7 @@
 The requests are guarded by their HTTP client, ``streamable_http_client(url,
 http_client=guard.wrap(httpx2.AsyncClient()))``. It cannot know what a tool does, so a session tells
 it: a tool with `readOnlyHint` is a read, one with `idempotentHint` may be repeated, every other is
-unsafe. The exceptions of MCP keep no trace of the request; the session hangs its story on them.
+unsafe. The exceptions of MCP do not refer to the request; the session attaches its story to them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..calls.notes import attach, story
 from ..core.failure import Effects
 from .effects import effects
-from .runtime_classes import runtime_class
+from .runtime_classes import view_of
 from .sender import heard
 
 if TYPE_CHECKING:
@@ -32,13 +32,9 @@ def guarded_session(session: S) -> S:
     Args:
         session: An initialised session, of mcp 1 or 2.
     """
-    cls = type(session)
-    if issubclass(cls, _View):
+    if isinstance(session, _View):
         return session
-    view: Any = object.__new__(runtime_class(_View, cls, like=cls, __slots__=("_mulligan",)))
-    view.__dict__ = session.__dict__
-    view._mulligan = {}
-    return view  # type: ignore[no-any-return]
+    return view_of(session, _View, {})  # type: ignore[no-any-return]
 
 
 def tool_effects(annotations: Any) -> Effects:

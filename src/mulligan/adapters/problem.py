@@ -137,9 +137,10 @@ def problem(
         is_retriable = said.is_retriable
     if is_retriable is None and status not in _UNSAID:
         is_retriable = status in _PASSING
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Error"
     document: dict[str, Any] = {
         "type": type,
-        "title": title or said.title or _phrase(status),
+        "title": title or said.title or phrase,
         "status": status,
         "detail": detail or said.detail,
         "instance": instance,
@@ -168,30 +169,23 @@ class _Said:
     suggestions: tuple[str, ...] = ()
 
 
-def _of_error(error: BaseException) -> _Said:
-    if isinstance(error, KeyReused):
-        return _Said(
-            status=422,
-            title="Idempotency key used for another operation",
-            detail=error.because,
-            suggestions=("send a new key with a new operation",),
-        )
-    if isinstance(error, NotKept):
-        return _Said(
-            status=410,
-            title="Done before, and its result was not kept",
-            detail="the operation was done and is not done again under this key",
-        )
-    if isinstance(error, StoreError):
-        return _Said(status=503, title="Shared state is not available", retry_after=5.0)
-    if isinstance(error, NotAdmitted):
-        return _not_admitted(error)
-    tale = story(error)
-    return _Said(status=500) if tale is None else _of_story(tale)
-
-
-def _not_admitted(error: NotAdmitted) -> _Said:
+def _of_error(error: BaseException) -> _Said:  # noqa: PLR0911 -- one return per case
     match error:
+        case KeyReused():
+            return _Said(
+                status=422,
+                title="Idempotency key used for another operation",
+                detail=error.because,
+                suggestions=("send a new key with a new operation",),
+            )
+        case NotKept():
+            return _Said(
+                status=410,
+                title="Done before, and its result was not kept",
+                detail="the operation was done and is not done again under this key",
+            )
+        case StoreError():
+            return _Said(status=503, title="Shared state is not available", retry_after=5.0)
         case KeyBusy():
             return _Said(
                 status=409,
@@ -208,8 +202,11 @@ def _not_admitted(error: NotAdmitted) -> _Said:
             return _Said(status=503, title="The limit of a dependency is reached", retry_after=wait)
         case DeadlinePassed():
             return _Said(status=504, title="Out of time")
-        case _:
+        case NotAdmitted():
             return _Said(status=503)
+        case _:
+            tale = story(error)
+            return _Said(status=500) if tale is None else _of_story(tale)
 
 
 def _of_story(tale: Story) -> _Said:
@@ -238,10 +235,3 @@ def _of_story(tale: Story) -> _Said:
 def _until(moment: float) -> float:
     """Seconds until `moment`, and one at least."""
     return max(moment - world().clock.wall(), 1.0)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import copy
 from contextvars import ContextVar
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
-from ..errors import FailedAnswer, NotAdmitted, SettingError
-from .runtime_classes import runtime_class
-from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
+from ..errors import FailedAnswer, NotAdmitted
+from .runtime_classes import guarded_view
+from .sender import (
+    KEY_HEADER,
+    Exchange,
+    RequestFacts,
+    as_client_error,
+    least,
+    read_once_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,16 +35,7 @@ _is_inside: ContextVar[bool] = ContextVar("mulligan.requests", default=False)
 
 def guarded(session: Any, sender: Sender) -> Any:
     """A view of `session` that sends by `sender`; of the original where it is a view already."""
-    known = getattr(session, "_mulligan", None)
-    if known is not None:
-        if known[0].guard is sender.guard and known[0].keys == sender.keys:
-            return session
-        session = known[1]
-    cls = type(session)
-    view = object.__new__(runtime_class(_View, cls, like=cls, __slots__=("_mulligan",)))
-    view.__dict__ = session.__dict__
-    view._mulligan = (sender, session)
-    return view
+    return guarded_view(session, _View, sender)
 
 
 class _View:
@@ -79,9 +76,8 @@ class _View:
             try:
                 response = send(request, timeout=_timeout(timeout, policy, limit), **options)
                 if is_stream and response.status_code >= 400:
-                    _ = (
-                        response.content
-                    )  # read, so that it can be judged and its connection is free
+                    # Read, so that it can be judged and its connection is free.
+                    response.content  # noqa: B018 -- a property that reads
             except Exception as error:
                 raise exchange.lost(error, request)
             finally:
@@ -101,11 +97,7 @@ class _View:
 
 
 def _rewinder(request: Any) -> Callable[[], object]:
-    """What makes the body of `request` readable again.
-
-    Raises:
-        SettingError: Nothing can.
-    """
+    """What makes the body of `request` readable again; raises SettingError if nothing can."""
     body = request.body
     if body is None or isinstance(body, str | bytes):
         return lambda: None
@@ -114,19 +106,11 @@ def _rewinder(request: Any) -> Callable[[], object]:
         return lambda: body.seek(position)
     if not hasattr(body, "__next__") and not hasattr(body, "read"):
         return lambda: None  # a list, or an object that iterates from the start each time
-    raise SettingError(
-        f"the body of this {request.method} is a {type(body).__name__}, which can be read only "
-        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
-        f"or send it with the session that is not wrapped"
-    )
+    raise read_once_error(request, body, "session")
 
 
 def _timeout(given: Any, policy: Any, limit: float) -> tuple[float | None, float | None]:
     """The least of what the caller, the policy and the deadline allow: to connect, to read."""
     connect, read = given if isinstance(given, tuple) else (given, given)
-    found = []
-    for own, part in ((connect, "connect"), (read, "read")):
-        stated = getattr(policy, part, None)
-        least = min(each for each in (own, stated, limit, inf) if each is not None)
-        found.append(None if least == inf else least)
-    return found[0], found[1]
+    by_policy = getattr(policy, "connect", None), getattr(policy, "read", None)
+    return least(connect, by_policy[0], limit), least(read, by_policy[1], limit)

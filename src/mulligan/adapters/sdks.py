@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..calls.notes import attach, story
 from ..errors import SettingError
 from . import httpx
-from .runtime_classes import runtime_class
+from .runtime_classes import packages_of, runtime_class
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -23,8 +23,8 @@ __all__ = ("guarded_google", "guarded_stainless", "is_google", "is_stainless")
 
 def is_stainless(client: object) -> bool:
     """Whether it is a client of openai or anthropic, which are made by the same generator."""
-    roots = {each.__module__.partition(".")[0] for each in type(client).__mro__}
-    return bool(roots & {"openai", "anthropic"}) and hasattr(client, "with_options")
+    is_known = packages_of(client) & {"openai", "anthropic"}
+    return bool(is_known) and hasattr(client, "with_options")
 
 
 def guarded_stainless(client: Any, sender: Sender) -> Any:

@@ -50,6 +50,8 @@ __all__ = (
     "hear",
     "heard",
     "is_final",
+    "least",
+    "read_once_error",
 )
 
 # Options of a guard that mean something for functions, and nothing for the requests of a client.
@@ -63,19 +65,12 @@ _REPEAT_HEADER = "x-stainless-retry-count"
 
 
 class RequestFacts(NamedTuple):
-    """What decides about a request.
-
-    Args:
-        method: ``POST``.
-        url: All of it.
-        headers: Anything with `get`, in any case.
-        body: As far as it is in memory.
-    """
+    """What is known of a request before it is sent."""
 
     method: str
     url: str
-    headers: Any
-    body: bytes
+    headers: Any  # anything with `get` that ignores case
+    body: bytes  # as far as it is in memory
 
 
 class _Ended(NamedTuple):
@@ -94,11 +89,7 @@ _ended: ContextVar[_Ended | None] = ContextVar("mulligan.ended", default=None)
 
 
 class Sender:
-    """Sends the requests of one guarded client.
-
-    Args:
-        guard: What decides about retries.
-        keys: Whether unsafe requests get an ``Idempotency-Key``.
+    """Sends the requests of one guarded client; with `keys`, unsafe ones get a key.
 
     Raises:
         SettingError: The guard has options that mean nothing for a client.
@@ -159,11 +150,6 @@ class Sender:
 class Exchange:
     """One request with all its attempts.
 
-    Args:
-        sender: Whose request it is.
-        facts: What is known of it.
-        is_stream: Whether the caller reads the body piece by piece.
-
     Raises:
         Exception: The SDK repeats a request that has ended; it is not sent again.
     """
@@ -205,12 +191,10 @@ class Exchange:
         raise answer_error(failure, response)
 
     def lost(self, error: Exception, sent: object) -> Exception:
-        """What an attempt raises for `error`.
+        """What an attempt raises for `error` of the client.
 
-        Args:
-            error: What the client raised.
-            sent: The request that was sent first. If the error is about another one, the first was
-                answered with a redirect: it may have been applied, whatever happened to the second.
+        If it is about another request than `sent`, that one was answered with a redirect: it may
+        have been applied, whatever happened to the second.
         """
         last = getattr(error, "_request", None) or getattr(error, "request", None)
         if last is None or last is sent or last.method == getattr(sent, "method", ""):
@@ -253,11 +237,9 @@ class Exchange:
 
 
 class RequestAttempt:
-    """One attempt as a guard calls it, under the name of the request.
+    """One attempt as a guard calls it: stories show it as `name`.
 
-    Args:
-        name: For stories.
-        function: Sends; takes the seconds that it may take.
+    `function` sends the request; it is given the seconds that it may take.
     """
 
     def __init__(self, name: str, function: Callable[[float], Any]) -> None:
@@ -266,6 +248,21 @@ class RequestAttempt:
 
     def __call__(self, _request: object, /, limit: float = inf) -> Any:
         return self._function(limit)
+
+
+def least(*limits: float | None) -> float | None:
+    """The shortest of these time limits; None if there is none."""
+    found = min((each for each in limits if each is not None), default=inf)
+    return None if found == inf else found
+
+
+def read_once_error(request: Any, body: object, client: str) -> SettingError:
+    """The refusal of a body that a second attempt could not send."""
+    return SettingError(
+        f"the body of this {request.method} is a {type(body).__name__}, which can be read only "
+        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
+        f"or send it with the {client} that is not wrapped"
+    )
 
 
 def _cut_json(response: Any) -> Failure | None:
@@ -334,24 +331,18 @@ def as_client_error(refusal: NotAdmitted, client_error: type[Exception]) -> NotA
     Code around the client that goes on to another provider after a failed connection
     (``except httpx.ConnectError``, a fallback model) does so when the circuit is open.
     """
-    cls = _both(type(refusal), client_error)
-    error: NotAdmitted = cls.__new__(cls)
-    error.args = refusal.args
-    error.__dict__.update(refusal.__dict__)
+    error = _rebuilt(type(refusal), client_error, refusal.args, refusal.__dict__)
     error.__cause__, error.__suppress_context__ = refusal.__cause__, True
     return error
 
 
 def _both(refusal: type[NotAdmitted], client_error: type[Exception]) -> Any:
     def reduce(self: Any) -> tuple[object, ...]:
-        return _rebuilt, (refusal, client_error, self.args, _plain(self.__dict__))
+        # Without its request, which cannot be pickled everywhere.
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_request", "request")}
+        return _rebuilt, (refusal, client_error, self.args, state)
 
     return runtime_class(refusal, client_error, like=refusal, __reduce__=reduce)
-
-
-def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of an exception without its request, which cannot be pickled everywhere."""
-    return {name: value for name, value in state.items() if name not in ("_request", "request")}
 
 
 def _rebuilt(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SettingError
 from . import httpx
+from .runtime_classes import packages_of
 from .sender import Sender
 
 if TYPE_CHECKING:
@@ -34,13 +35,10 @@ def wrap(guard: Guard, client: Any, *, keys: bool = False) -> Any:
         SettingError: This kind of client cannot be guarded that way.
     """
     sender = Sender(guard, keys=keys)
-    adapt = _adapter(client)
-    if adapt is None:
-        raise _unknown(client)
-    return adapt(client, sender)
+    return _adapter(client)(client, sender)
 
 
-def _adapter(client: Any) -> Callable[[Any, Sender], Any] | None:
+def _adapter(client: Any) -> Callable[[Any, Sender], Any]:
     if isinstance(client, type):
         raise SettingError(
             f"wrap needs a client, and got the class {client.__name__}: make one first"
@@ -55,20 +53,16 @@ def _adapter(client: Any) -> Callable[[Any, Sender], Any] | None:
         return sdks.guarded_google
     if langchain.is_chat_model(client):
         return langchain.guarded_model
-    if "requests" in _roots(client) and hasattr(client, "get_adapter"):
+    if "requests" in packages_of(client) and hasattr(client, "get_adapter"):
         from . import requests
 
         return requests.guarded
-    return None
-
-
-def _roots(client: Any) -> set[str]:
-    return {each.__module__.partition(".")[0] for each in type(client).__mro__}
+    raise _unknown(client)
 
 
 def _unknown(client: Any) -> SettingError:
     cls = type(client)
-    for root in _roots(client):
+    for root in packages_of(client):
         if root in _OTHER_WAYS:
             return SettingError(
                 f"wrap cannot guard a {root}.{cls.__name__} that is made: {_OTHER_WAYS[root]}"

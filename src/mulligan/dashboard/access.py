@@ -127,7 +127,9 @@ class Access:
                 "open it as 127.0.0.1, or name the host with mulligan dashboard --name",
             )
         origin = headers.get("origin")
-        is_foreign = origin is not None and not self._is_ours(origin)
+        scheme, _, host = (origin or "").partition("://")
+        is_ours = scheme in {"http", "https"} and host in self._hosts
+        is_foreign = origin is not None and not is_ours
         # A link on another site may lead here; nothing else of it may.
         is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
         is_cross = headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}
@@ -149,7 +151,3 @@ class Access:
         return RefusedRequest(
             403, "the request does not come from the page", "reload the page and try again"
         )
-
-    def _is_ours(self, origin: str) -> bool:
-        scheme, _, host = origin.partition("://")
-        return scheme in {"http", "https"} and host in self._hosts

@@ -37,25 +37,18 @@ _LONGEST, _SAID = 300, 8_192
 
 
 class ActionResult(NamedTuple):
-    """What came of a change.
-
-    Args:
-        is_done: Whether it was made.
-        said: What the command said.
-        command: What a user would have typed.
-    """
+    """What came of a change."""
 
     is_done: bool
-    said: str
-    command: str
+    said: str  # by the command
+    command: str  # what a user would have typed
 
 
 class Actions:
     """Runs the commands that change something.
 
-    Args:
-        store: The address of the guards' store; empty for none.
-        app: The module with the functions that dead letters are replayed with; may be empty.
+    `store` is the address of the guards' store, `app` the module with the functions that dead
+    letters are replayed with; both may be empty.
     """
 
     def __init__(self, store: str = "", app: str = "") -> None:

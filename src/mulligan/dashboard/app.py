@@ -41,22 +41,13 @@ __all__ = ("CheckedApp", "make_app")
 _STATIC = files("mulligan.dashboard") / "static"
 _FILES = frozenset(
     {
-        "app.css",
-        "app.js",
-        "dom.js",
-        "format.js",
-        "runs.js",
-        "charts.js",
-        "targets.js",
-        "failures.js",
-        "icon.svg",
+        *("app.css", "icon.svg", "app.js", "dom.js", "format.js"),
+        *("runs.js", "charts.js", "targets.js", "failures.js"),
     }
 )
 
 # Rows of one page of the list, and bytes of a request that changes something.
 _ROWS, _BODY = 100, 16_384
-
-_SPANS = {"1h": 3_600.0, "24h": 86_400.0, "7d": 604_800.0, "31d": 2_678_400.0}
 
 # A year: the cookie's value is worthless once the server has ended.
 _COOKIE_AGE = 31_536_000
@@ -65,10 +56,7 @@ _COOKIE_AGE = 31_536_000
 class CheckedApp:
     """Checks every request before it is routed, and puts the headers on every answer.
 
-    Args:
-        app: What answers.
-        access: The rules.
-        close: Ends the connections that would never end by themselves.
+    `close` ends the connections that would never end by themselves.
     """
 
     def __init__(self, app: ASGIApp, access: Access, close: Callable[[], None]) -> None:
@@ -113,7 +101,7 @@ class _Endpoints:
 
     def __init__(self, sources: Sources, actions: Actions, access: Access) -> None:
         self._sources, self._actions, self._access = sources, actions, access
-        self._feed = Feed(sources)
+        self.feed = Feed(sources)
 
     def routes(self) -> list[Route]:
         return [
@@ -130,10 +118,6 @@ class _Endpoints:
             Route("/api/events", self.events),
             Route("/api/actions/{name}", self.action, methods=["POST"]),
         ]
-
-    def close(self) -> None:
-        """End the feed of every open page, so that the server can end."""
-        self._feed.close()
 
     async def index(self, request: Request) -> Response:
         given = request.query_params.get("token")
@@ -182,8 +166,8 @@ class _Endpoints:
             status=query.get("status", ""),
             words=query.get("q", "")[:200],
         )
-        index = self._sources.index
-        found = {"rows": rows, "total": total, "counts": index.counts(), "now": self._sources.now()}
+        index, now = self._sources.index, self._sources.now()
+        found = {"rows": rows, "total": total, "counts": index.counts(), "now": now}
         return JSONResponse({**found, "is_whole": index.is_whole})
 
     def run(self, request: Request) -> Response:
@@ -203,14 +187,10 @@ class _Endpoints:
         return JSONResponse({**self._sources.targets(), "now": self._sources.now()})
 
     def failures(self, request: Request) -> Response:
-        since = request.query_params.get("since", "1h")
-        if since not in _SPANS:
-            try:
-                span = seconds(since, name="since", least=60)
-            except SettingError as error:
-                return JSONResponse({"error": str(error), "hint": "since=24h"}, status_code=400)
-        else:
-            span = _SPANS[since]
+        try:
+            span = seconds(request.query_params.get("since", "1h"), name="since", least=60)
+        except SettingError as error:
+            return JSONResponse({"error": str(error), "hint": "since=24h"}, status_code=400)
         return JSONResponse(self._sources.failures(span))
 
     def stories(self, _request: Request) -> Response:
@@ -241,20 +221,14 @@ class _Endpoints:
         return JSONResponse(done._asdict(), status_code=200 if done.is_done else 409)
 
     async def events(self, _request: Request) -> Response:
-        return StreamingResponse(self._feed.pages(), media_type="text/event-stream")
+        return StreamingResponse(self.feed.pages(), media_type="text/event-stream")
 
 
 def make_app(sources: Sources, actions: Actions, access: Access) -> CheckedApp:
-    """The application.
-
-    Args:
-        sources: What is shown.
-        actions: What can be changed.
-        access: Who may do what.
-    """
+    """The application."""
     endpoints = _Endpoints(sources, actions, access)
     app = Starlette(routes=endpoints.routes(), exception_handlers={MulliganError: _unreadable})
-    return CheckedApp(app, access, endpoints.close)
+    return CheckedApp(app, access, endpoints.feed.close)
 
 
 async def _unreadable(_request: Request, trouble: Exception) -> Response:

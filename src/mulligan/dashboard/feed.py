@@ -27,18 +27,15 @@ _WAITING = 50
 class Feed:
     """Tells pages what has changed.
 
-    Nothing is looked at while no page is open. However many are open, stores are read once, and a
-    message is put into words once.
-
-    Args:
-        sources: What is shown.
+    Nothing is read while no page is open. However many are open, stores are read once, and a
+    message is written once.
     """
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._pages: set[asyncio.Queue[str | None]] = set()
         self._looking: asyncio.Task[None] | None = None
-        self._targets = ""
+        self._targets: dict[str, Any] = {}
 
     async def pages(self) -> AsyncIterator[str]:
         """The events for one page, until it goes away."""
@@ -66,23 +63,16 @@ class Feed:
         while self._pages:
             # What goes wrong once must not end the feed; the requests of a page say what it is.
             with suppress(Exception):
-                await self._runs()
+                changed = await asyncio.to_thread(self._sources.refresh)
+                if changed is not None:
+                    self.tell("runs", changed)
                 if look % _TARGETS_EVERY == 0:
-                    await self._shared()
+                    targets = await asyncio.to_thread(self._sources.targets)
+                    if targets != self._targets:
+                        self._targets = targets
+                        self.tell("targets", targets)
             look += 1
             await asyncio.sleep(_EVERY)
-
-    async def _runs(self) -> None:
-        changed = await asyncio.to_thread(self._sources.refresh)
-        if changed is not None:
-            self.tell("runs", changed)
-
-    async def _shared(self) -> None:
-        targets = await asyncio.to_thread(self._sources.targets)
-        known = json.dumps(targets)
-        if known != self._targets:
-            self._targets = known
-            self.tell("targets", targets)
 
     def tell(self, event: str, data: Any) -> None:
         """Tell every page."""

@@ -11,6 +11,7 @@ import os
 import shlex
 from collections import Counter, OrderedDict
 from contextlib import suppress
+from itertools import islice
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -49,11 +50,7 @@ _LIMITS = frozenset({"quota", "rate_limit"})
 
 
 class RunIndex:
-    """The runs of this user, newest change first.
-
-    Args:
-        folder: Where they are kept; as `RunStore` by default.
-    """
+    """The runs of this user, newest change first; `folder` as of `RunStore`."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.runs = RunStore(folder)
@@ -65,7 +62,6 @@ class RunIndex:
         self._agents: dict[str, dict[str, None]] = {}
         self._counts: Counter[str] = Counter()
         self._standing: dict[str, str] = {}
-        self._programs: dict[str, str] = {}
         self._sizes: dict[str, int] = {}  # agents of plans
         self._folder_seen = 0
         self._waiting: dict[str, int] = {}  # folders whose run is not in the journal yet
@@ -102,7 +98,8 @@ class RunIndex:
             changed = set()
             self._look_for_new()
             leased = self.runs.leased()
-            watched = leased | self._leased | self._running()
+            running = {name for name, status in self._standing.items() if status in _MOVING}
+            watched = leased | self._leased | running
             self._leased = leased
             for name in (*self._waiting, *watched, *self._slice()):
                 if self._look(name):
@@ -119,19 +116,16 @@ class RunIndex:
                 if not self._unread:
                     self._sort()
 
-    def touch(self, id_: str) -> bool:
-        """Look at one run now; whether it has changed."""
+    def touch(self, id_: str) -> None:
+        """Look at one run now."""
         with self._lock:
-            return self._look(id_)
+            self._look(id_)
 
     def _sort(self) -> None:
         """Bring what was read in any order into its own; what changes later goes to the front."""
         states = self._states
         at = {name: states[name].at if name in states else 0.0 for name in self._order}
         self._order = OrderedDict.fromkeys(sorted(at, key=lambda each: -at[each]))
-
-    def _running(self) -> set[str]:
-        return {name for name, status in self._standing.items() if status in _MOVING}
 
     def _slice(self) -> list[str]:
         if not self._ring:
@@ -223,18 +217,16 @@ class RunIndex:
     def page(
         self, *, limit: int, offset: int = 0, status: str = "", words: str = ""
     ) -> tuple[list[dict[str, Any]], int]:
-        """Some runs, the newest change first, and how many fit altogether.
+        """Some runs, the newest change first, and how many there are altogether.
 
-        Args:
-            limit: How many.
-            offset: How many of the newest to leave out.
-            status: Only those that stand there; ``active`` for all that have not ended.
-            words: Only those whose id, name or command contains this.
+        With `status` only runs of that status, ``active`` for all that have not ended; with `words`
+        only runs whose id, name or command contains them.
         """
         self.load()
         with self._lock:
             if not status and not words:
-                names, total = _some(self._order, offset, limit), len(self._order)
+                names = list(islice(self._order, offset, offset + limit))
+                total = len(self._order)
             else:
                 fitting = [each for each in self._order if self._fits(each, status, words.lower())]
                 names, total = fitting[offset : offset + limit], len(fitting)
@@ -262,12 +254,13 @@ class RunIndex:
                 return {"id": name, "status": "unreadable", "because": self._unreadable[name]}
             made, last = state.made, state.ended[-1] if state.ended else None
             is_plan = made.agent == PLAN
+            program, prompt = _program_and_prompt(made.command)
             found = {
                 "id": name,
                 "name": clean(made.name, 120),
                 "is_plan": is_plan,
-                "program": "plan" if is_plan else self._program(name, state),
-                "prompt": _prompt(made.command),
+                "program": program if made.agent in {"", "generic"} else clean(made.agent, 40),
+                "prompt": prompt,
                 "command": clean(made.command, 1_000),
                 "folder": clean(made.cwd, 300),
                 "status": standing,
@@ -308,17 +301,6 @@ class RunIndex:
             "next_at": min(untils, default=None),
         }
 
-    def _program(self, name: str, state: RunState) -> str:
-        if name not in self._programs:
-            try:
-                words = shlex.split(state.made.command)
-            except ValueError:  # it was cut
-                words = state.made.command.split()
-            first = os.path.basename(words[0]) if words else ""  # noqa: PTH119 -- no path of ours
-            agent = state.made.agent
-            self._programs[name] = clean(first if agent in {"", "generic"} else agent, 40)
-        return self._programs[name]
-
     # One run
 
     def detail(self, name: str) -> dict[str, Any] | None:
@@ -336,7 +318,11 @@ class RunIndex:
                 "host": clean(state.made.host, 100),
                 "segments": list(_segments(state)),
                 "steps": [_step(state, at) for at in range(state.attempts)],
-                "unmade": [_unmade(each) for each in state.ended if _is_unmade(each)],
+                "unmade": [
+                    {"at": each.at, "met": ending_name(each), "because": clean(each.because)}
+                    for each in state.ended
+                    if _is_unmade(each)
+                ],
                 "remarks": [{"at": each.at, "text": clean(each.text)} for each in state.remarks],
             }
             if state.made.agent == PLAN:
@@ -392,11 +378,10 @@ class RunIndex:
                 state = self._states.get(name)
                 if state is None:
                     continue
-                agents = [each for each in self._agents.get(name, ()) if each in self._states]
                 if state.made.agent != PLAN and state.at >= at:
                     yield name, state
-                for agent in agents:
-                    if self._states[agent].at >= at:
+                for agent in self._agents.get(name, ()):
+                    if agent in self._states and self._states[agent].at >= at:
                         yield agent, self._states[agent]
 
     def close(self) -> None:
@@ -412,78 +397,58 @@ _GROUPS = {
 }
 
 
-def _some(order: OrderedDict[str, None], offset: int, limit: int) -> list[str]:
-    found = []
-    for at, name in enumerate(order):
-        if at >= offset + limit:
-            break
-        if at >= offset:
-            found.append(name)
-    return found
-
-
-def _prompt(command: str) -> str:
-    """The prompt in a command, for people: its longest argument of several words."""
+def _program_and_prompt(command: str) -> tuple[str, str]:
+    """The program of a command, and its prompt: its longest argument of several words."""
     try:
         words = shlex.split(command)
-    except ValueError:
-        words = command.split("'")
+    except ValueError:  # it was cut
+        words = [*command.split()[:1], *command.split("'")[1:]]
+    program = os.path.basename(words[0]) if words else ""  # noqa: PTH119 -- no path of ours
     prompts = [each for each in words[1:] if " " in each.strip()]
-    return clean(max(prompts, key=len, default=""), 1_000)
+    return clean(program, 40), clean(max(prompts, key=len, default=""), 1_000)
 
 
 def _segments(state: RunState) -> Iterator[dict[str, Any]]:
     """What a run did when: worked, waited for a limit, or waited for a retry."""
-    made = [each for each in state.ended if not _is_unmade(each)]
-    ends = {each.attempt: each for each in made}
+    ends = {each.attempt: each for each in _made(state)}
+    is_waiting = state.status in {"waiting", "limited"}
     for at, begun in enumerate(state.begun):
         end = ends.get(begun.attempt)
         follows = state.begun[at + 1].at if at + 1 < len(state.begun) else None
-        tone = "working"
-        if end is not None:
-            tone = "done" if end.then == "done" else "failed"
-        yield {
-            "tone": tone,
-            "from": begun.at,
-            "to": None if end is None else end.at,
-            "attempt": begun.attempt,
-            "label": "" if end is None else ending_name(end),
-        }
-        if end is None or end.then == "done":
+        if end is None:
+            yield _segment("working", begun.at, None, begun.attempt, "")
             continue
-        is_last = follows is None
-        if is_last and state.status not in {"waiting", "limited"}:
+        is_done = end.then == "done"
+        tone = "done" if is_done else "failed"
+        yield _segment(tone, begun.at, end.at, begun.attempt, ending_name(end))
+        if is_done or (follows is None and not is_waiting):
             continue
-        yield {
-            "tone": "limit" if end.kind in _LIMITS else "retry",
-            "from": end.at,
-            "to": state.until if is_last else follows,
-            "attempt": begun.attempt,
-            "label": clean(state.because if is_last else end.because),
-        }
-    if not state.begun and state.status in {"waiting", "limited"}:
-        yield {
-            "tone": "limit",
-            "from": state.made.at,
-            "to": state.until,
-            "attempt": 0,
-            "label": clean(state.because),
-        }
+        tone = "limit" if end.kind in _LIMITS else "retry"
+        until, because = (state.until, state.because) if follows is None else (follows, end.because)
+        yield _segment(tone, end.at, until, begun.attempt, clean(because))
+    if not state.begun and is_waiting:
+        yield _segment("limit", state.made.at, state.until, 0, clean(state.because))
+
+
+def _segment(
+    tone: str, begin: float, end: float | None, attempt: int, label: str
+) -> dict[str, Any]:
+    return {"tone": tone, "from": begin, "to": end, "attempt": attempt, "label": label}
 
 
 def _is_unmade(step: AttemptEnd) -> bool:
     return step.stopped == "refused" or not step.attempt
 
 
-def _unmade(step: AttemptEnd) -> dict[str, Any]:
-    return {"at": step.at, "met": ending_name(step), "because": clean(step.because)}
+def _made(state: RunState) -> list[AttemptEnd]:
+    """The ends of attempts that were made."""
+    return [each for each in state.ended if not _is_unmade(each)]
 
 
 def _step(state: RunState, at: int) -> dict[str, Any]:
     """An attempt: how it began, how it ended, what follows and why."""
     begun = state.begun[at]
-    made = (each for each in state.ended if not _is_unmade(each))
-    end = next((each for each in made if each.attempt == begun.attempt), None)
+    end = next((each for each in _made(state) if each.attempt == begun.attempt), None)
     found: dict[str, Any] = {
         "attempt": begun.attempt,
         "how": begun.how,
@@ -511,9 +476,10 @@ def _step(state: RunState, at: int) -> dict[str, Any]:
             "tokens": end.tokens,
             "retries": end.retries,
         }
-    checks = [each for each in state.checks if each.attempt == begun.attempt]
     found["checks"] = [
-        {"is_good": each.is_good, "said": clean(each.said, 2_000)} for each in checks
+        {"is_good": each.is_good, "said": clean(each.said, 2_000)}
+        for each in state.checks
+        if each.attempt == begun.attempt
     ]
     return found
 
@@ -526,8 +492,7 @@ def run_figures(index: RunIndex, *, since: float) -> dict[str, Any]:
     lost, spent, waits = 0.0, 0.0, 0.0
     for _, state in index.since(since):
         runs += 1
-        made = [each for each in state.ended if not _is_unmade(each)]
-        bad = [each for each in made if each.then != "done"]
+        bad = [each for each in _made(state) if each.then != "done"]
         kinds.update(each.kind or "unknown" for each in bad if each.at >= since)
         retries += sum(each.then == "again" for each in bad)
         recovered += state.status == "done" and bool(bad)
@@ -555,6 +520,6 @@ def run_figures(index: RunIndex, *, since: float) -> dict[str, Any]:
 def run_failures(index: RunIndex, *, since: float) -> Iterator[tuple[float, str]]:
     """When attempts of runs failed, and with which kind."""
     for _, state in index.since(since):
-        for each in state.ended:
-            if each.at >= since and each.then != "done" and not _is_unmade(each):
+        for each in _made(state):
+            if each.at >= since and each.then != "done":
                 yield each.at, each.kind or "unknown"

@@ -84,19 +84,10 @@ def serve(
     is_opened: bool = False,
     started: Callable[[str], None] = lambda _url: None,
 ) -> None:
-    """Serve the dashboard until it is interrupted.
+    """Serve the dashboard until it is interrupted; for its options see `Access` and `Actions`.
 
-    Args:
-        sources: What is shown.
-        listening: Where it listens.
-        token: Needed to change anything; beyond loopback to read, too.
-        store: The address of the guards' store, for changes.
-        app: The module for replays.
-        names: Further host names that browsers may use.
-        is_read_only: Whether nothing may be changed.
-        is_private: Whether reading needs the token on loopback, too.
-        is_opened: Whether to open the browser.
-        started: Told the address, with the token, once it listens.
+    `started` is told the address, with the token, once it listens; then the browser is opened if
+    `is_opened`.
 
     Raises:
         MissingExtra: starlette or uvicorn is not installed.

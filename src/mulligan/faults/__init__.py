@@ -6,13 +6,13 @@ serve: raw resets and half-sent chunks are easier to write directly than through
 
 The path of one request, one file per step:
 
-    wire ───▶ vendors ─▶ step_choice ─▶ compose ──▶ delivery ──▶ connection
+    wire ───▶ vendors ─▶ service ─────▶ compose ──▶ delivery ──▶ connection
     bytes to  whose API  limits, then   the answer  which bytes  sends them, waits,
     request   is this    the script     in that     in which     resets; the ledger
                                         API's words gaps         records it
 
 Only `connection` looks at the clock while serving; everything before it takes the time as an
-argument. `service`, `step_choice`, `rest` and `ledger` hold the state, without clock or socket.
+argument. `service`, `rest` and `ledger` hold the state, without clock or socket.
 """
 
 from __future__ import annotations

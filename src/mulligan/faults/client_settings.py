@@ -31,29 +31,17 @@ GEMINI_SETTINGS = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """How one SDK or program is pointed at the server.
+    """How one SDK or program is pointed at the server."""
 
-    Args:
-        name: What it is called, as `env()` takes it.
-        url: The variable that takes the base URL; empty if there is none.
-        suffix: What stands behind the server's address in it.
-        key: The variable that takes the key.
-        more: Further variables, such as those that keep it from calling home.
-        without: Variables that must not be set: they would win over the key.
-        home: The variable that takes the folder of its settings; empty if they are not needed.
-        file: Where in that folder they stand.
-        is_simple: Whether the URL and the key are enough.
-    """
-
-    name: str
-    url: str
-    key: str
-    suffix: str = ""
-    more: tuple[tuple[str, str], ...] = ()
-    without: tuple[str, ...] = ()
-    home: str = ""
-    file: str = ""
-    is_simple: bool = True
+    name: str  # as `FaultServer.env` takes it
+    url: str  # the variable that takes the base URL; empty if there is none
+    key: str  # the variable that takes the key
+    suffix: str = ""  # of the base URL, behind the server's address
+    more: tuple[tuple[str, str], ...] = ()  # further variables, such as to turn telemetry off
+    without: tuple[str, ...] = ()  # variables that must not be set: they would win over the key
+    home: str = ""  # the variable that takes the folder of its settings, if it needs any
+    file: str = ""  # the settings in that folder
+    is_simple: bool = True  # whether the URL and the key are enough
 
 
 _QUIET_CLAUDE = (
@@ -66,58 +54,26 @@ POINTERS = (
     Pointer(name="anthropic", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY"),
     Pointer(name="openai", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
     Pointer(name="google-genai", url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY"),
-    Pointer(
-        name="litellm",
-        url="OPENAI_BASE_URL",
-        suffix="/v1",
-        key="OPENAI_API_KEY",
-        more=(("LITELLM_LOCAL_MODEL_COST_MAP", "True"),),
-    ),
-    Pointer(
-        name="claude",
-        url="ANTHROPIC_BASE_URL",
-        key="ANTHROPIC_API_KEY",
-        more=_QUIET_CLAUDE,
-        without=("ANTHROPIC_AUTH_TOKEN",),
-    ),
+    Pointer(name="litellm", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY",
+            more=(("LITELLM_LOCAL_MODEL_COST_MAP", "True"),)),
+    Pointer(name="claude", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY",
+            more=_QUIET_CLAUDE, without=("ANTHROPIC_AUTH_TOKEN",)),
     # With a token instead of a key Claude Code takes itself for logged in to a plan, and words a
     # plan's limit as people see it.
-    Pointer(
-        name="claude-plan",
-        url="ANTHROPIC_BASE_URL",
-        key="CLAUDE_CODE_OAUTH_TOKEN",
-        more=_QUIET_CLAUDE,
-        without=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-        is_simple=False,
-    ),
-    Pointer(
-        name="codex",
-        url="",
-        key="MULLIGAN_KEY",
-        home="CODEX_HOME",
-        file="config.toml",
-        is_simple=False,
-    ),
-    Pointer(
-        name="gemini",
-        url="GOOGLE_GEMINI_BASE_URL",
-        key="GEMINI_API_KEY",
-        more=(("GEMINI_TELEMETRY_ENABLED", "false"),),
-        home="GEMINI_CLI_HOME",
-        file=".gemini/settings.json",
-        is_simple=False,
-    ),
+    Pointer(name="claude-plan", url="ANTHROPIC_BASE_URL", key="CLAUDE_CODE_OAUTH_TOKEN",
+            more=_QUIET_CLAUDE, without=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+            is_simple=False),
+    Pointer(name="codex", url="", key="MULLIGAN_KEY",
+            home="CODEX_HOME", file="config.toml", is_simple=False),
+    Pointer(name="gemini", url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY",
+            more=(("GEMINI_TELEMETRY_ENABLED", "false"),),
+            home="GEMINI_CLI_HOME", file=".gemini/settings.json", is_simple=False),
     Pointer(name="opencode", url="", key="MULLIGAN_KEY", more=_QUIET_OPENCODE, is_simple=False),
     Pointer(name="qwen", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
-    Pointer(
-        name="copilot",
-        url="COPILOT_PROVIDER_BASE_URL",
-        suffix="/v1",
-        key="COPILOT_PROVIDER_API_KEY",
-        more=(("COPILOT_PROVIDER_TYPE", "openai"), ("COPILOT_MODEL", "gpt-5")),
-        is_simple=False,
-    ),
-)
+    Pointer(name="copilot", url="COPILOT_PROVIDER_BASE_URL", suffix="/v1",
+            key="COPILOT_PROVIDER_API_KEY", is_simple=False,
+            more=(("COPILOT_PROVIDER_TYPE", "openai"), ("COPILOT_MODEL", "gpt-5"))),
+)  # fmt: skip
 
 
 def pointer_of(program: str) -> Pointer:

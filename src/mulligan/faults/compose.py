@@ -11,23 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .delivery import PlannedResponse
+from .fault_names import LIMIT
 from .refusal_times import retry_after, stated_wait
-from .step_choice import LIMIT
 from .toolcall import tool_call
 from .vendors.base import (
     ClientRequest,
     RefusalReason,
     ResponseStream,
     Vendor,
-    VendorErrors,
     VendorReply,
     sse,
 )
 
 if TYPE_CHECKING:
     from .fault_names import Fault
-    from .rest import Applied
-    from .step_choice import Decided
+    from .rest import Applied, Rest
+    from .script import Turn
 
 __all__ = ("applied", "good", "refusal", "refusal_reason", "restated", "stated")
 
@@ -39,9 +38,9 @@ _TOOLS = frozenset({"shell", "write", "call"})
 _REST_ERROR = {"error": {"code": "overloaded", "message": "try again later"}}
 
 
-def refusal_reason(decided: Decided, asked: ClientRequest, id_: str, now: float) -> RefusalReason:
+def refusal_reason(turn: Turn, asked: ClientRequest, id_: str, now: float) -> RefusalReason:
     """Why the request is refused, if it is: everything a vendor needs to say so."""
-    fault, turn = decided.fault, decided.turn
+    fault = turn.fault
     retriable = fault.text("retriable")
     return RefusalReason(
         name=fault.name,
@@ -55,13 +54,13 @@ def refusal_reason(decided: Decided, asked: ClientRequest, id_: str, now: float)
         is_retriable=None if retriable is None else retriable == "yes",
         reset_at=turn.reset_at,
         lasts=turn.lasts,
-        admission=decided.admission if fault == LIMIT else None,
+        admission=turn.admission if fault == LIMIT else None,
         is_first=fault.name == "error-event" and fault.count("after") == 0,
     )
 
 
 def refusal(
-    voice: VendorErrors, fault: Fault, reason: RefusalReason, headers: dict[str, str]
+    api: Vendor | Rest, fault: Fault, reason: RefusalReason, headers: dict[str, str]
 ) -> PlannedResponse | None:
     """The refusal that the step asks for; None if it asks for a good answer."""
     if fault.name == "html":
@@ -72,11 +71,11 @@ def refusal(
         is_good = fault.status < 300
         ordered = {**headers, **_ordered(fault, reason.now)}
         return None if is_good else PlannedResponse(status=fault.status, headers=ordered)
-    said = voice.refusal(reason)
+    said = api.refusal(reason)
     if said.status == 200 and reason.asked.is_stream:  # Gemini blocks content so
         only = ResponseStream(frames=(sse(said.body),), middle=0)
         return PlannedResponse(status=200, headers=headers, stream=only)
-    headers = {**headers, "content-type": said.content_type, **dict(said.headers)}
+    headers = {**headers, "content-type": said.content_type, **said.headers}
     headers |= _ordered(fault, reason.now)
     return PlannedResponse(status=said.status, headers=headers, body=_json(said.body))
 
@@ -119,12 +118,11 @@ def good(
 
 def applied(done: Applied, fault: Fault, headers: dict[str, str]) -> PlannedResponse:
     """The resource's answer to a request that it has carried out."""
-    page = done.page
-    kind = "application/json" if page.status < 400 else "application/problem+json"
+    said = done.answer
     return PlannedResponse(
-        status=page.status,
-        headers={**headers, **dict(page.headers), "content-type": kind},
-        body=b"" if fault.name == "empty" else _json(page.body),
+        status=said.status,
+        headers={**headers, **said.headers, "content-type": said.content_type},
+        body=b"" if fault.name == "empty" else _json(said.body),
         error_body=_json(_REST_ERROR),
     )
 
@@ -139,13 +137,13 @@ def restated(answer: PlannedResponse, fault: Fault) -> PlannedResponse:
     return PlannedResponse(status=fault.status, headers=headers)
 
 
-def stated(decided: Decided, answer: PlannedResponse, now: float) -> float | None:
+def stated(turn: Turn, answer: PlannedResponse, now: float) -> float | None:
     """Seconds that this answer tells the client to stay away; None if it tells nothing usable."""
-    if decided.turn.reset_at is not None:
-        return decided.turn.reset_at - now
-    if decided.fault == LIMIT and decided.admission is not None:
-        return decided.admission.retry_after
-    return stated_wait(answer.headers, decided.fault.text("retry-after"), now)
+    if turn.reset_at is not None:
+        return turn.reset_at - now
+    if turn.fault == LIMIT and turn.admission is not None:
+        return turn.admission.retry_after
+    return stated_wait(answer.headers, turn.fault.text("retry-after"), now)
 
 
 def _gateway(fault: Fault, headers: dict[str, str], now: float) -> PlannedResponse:

@@ -85,11 +85,8 @@ class Incoming(asyncio.StreamReader):
 class Connection:
     """One client's connection.
 
-    Args:
-        service: Decides on the answers. reader, writer: The two directions.
-        admits: Whether a Host and an Origin may talk to us.
-        closes_port: Called with seconds when the port is to be closed for a while.
-        hears: Told of each request once its answer is decided.
+    `admits` says whether a request with these headers may be answered, `closes_port` closes the
+    port for some seconds, `hears` is told of each request once its answer is decided.
     """
 
     def __init__(

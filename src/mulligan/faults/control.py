@@ -58,8 +58,12 @@ def _answered(service: Service, request: HttpRequest, now: float) -> bytes:
         case "GET", "/_script":
             return _said(200, {"script": str(service.script)}, now)
         case "POST", "/_script":
+            text = request.body.decode("utf-8", "replace")
             try:
-                _set(service, request)
+                if "toml" in request.head.headers.get("content-type", ""):
+                    service.change(read_toml(text, file="the script"))
+                else:
+                    service.set(Script.parse(text))
             except MulliganError as error:
                 return _said(400, {"error": str(error)}, now)
             return _said(200, {"script": str(service.script)}, now)
@@ -70,14 +74,6 @@ def _answered(service: Service, request: HttpRequest, now: float) -> bytes:
             return _said(200, {"requests": 0}, now)
         case _:
             return _said(404, {"error": "known are /_script and /_ledger"}, now)
-
-
-def _set(service: Service, request: HttpRequest) -> None:
-    text = request.body.decode("utf-8", "replace")
-    if "toml" in request.head.headers.get("content-type", ""):
-        service.change(read_toml(text, file="the script"))
-    else:
-        service.set(Script.parse(text))
 
 
 def _said(status: int, body: dict[str, object], now: float) -> bytes:

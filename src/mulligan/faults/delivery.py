@@ -83,27 +83,16 @@ Act = Send | DeliveryPause | Hang | Reset | Close | ClosePort
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedResponse:
-    """The complete answer, before a fault is applied to it.
-
-    Args:
-        status: The status.
-        headers: By name.
-        body: The whole body; unused where there is a stream.
-        stream: The events, where the client asked for events.
-        error_event: What a stream says when it fails in the middle.
-        error_body: What a whole answer says when it fails with status 200.
-        is_bodiless: The client asked for the head alone.
-        is_chunked: Whether a stream comes in chunks; else its end is the connection's.
-    """
+    """The complete answer, before a fault is applied to it."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    body: bytes = b""  # unused where there is a stream
     stream: ResponseStream | None = None
-    error_event: bytes = b""
-    error_body: bytes = b""
-    is_bodiless: bool = False
-    is_chunked: bool = True
+    error_event: bytes = b""  # what a stream says when it fails in the middle
+    error_body: bytes = b""  # what a whole answer says when it fails with status 200
+    is_bodiless: bool = False  # the client asked for the head alone
+    is_chunked: bool = True  # whether a stream comes in chunks; else its end is the connection's
 
 
 def deliver(fault: Fault, answer: PlannedResponse, now: float) -> tuple[Act, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from difflib import get_close_matches
 
 from ..core.duration import seconds
@@ -19,7 +19,9 @@ from .refusal_times import retry_after
 
 __all__ = (
     "COMMON_OPTIONS",
+    "LIMIT",
     "MENU",
+    "OK",
     "REFUSAL_OPTIONS",
     "STATUSES",
     "Fault",
@@ -41,22 +43,24 @@ def _when(text: str) -> None:
 
 
 def _duration(text: str) -> None:
-    seconds(float(text) if _NUMBER.fullmatch(text) else text, name="the duration")
+    _seconds(text, "the duration")
 
 
-def _count(text: str) -> None:
-    if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise SettingError(f"needs a whole number such as 3; got {text!r}")
+def _seconds(text: str, name: str) -> float:
+    return seconds(float(text) if _NUMBER.fullmatch(text) else text, name=name)
 
 
-def _status(text: str) -> None:
-    if not re.fullmatch(r"[45][0-9]{2}", text):
-        raise SettingError(f"needs a status from 400 to 599; got {text!r}")
+def _matching(pattern: str, needs: str) -> Check:
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise SettingError(f"needs {needs}; got {text!r}")
+
+    return check
 
 
-def _yes(text: str) -> None:
-    if text not in {"yes", "no"}:
-        raise SettingError(f"needs yes or no; got {text!r}")
+_count = _matching(r"[0-9]{1,6}", "a whole number such as 3")
+_status = _matching(r"[45][0-9]{2}", "a status from 400 to 599")
+_yes = _matching("yes|no", "yes or no")
 
 
 def _object(text: str) -> None:
@@ -91,119 +95,89 @@ REFUSAL_OPTIONS: dict[str, Check] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FaultType:
-    """One entry of the menu.
+    """One entry of the menu."""
 
-    Args:
-        name: As scripts write it.
-        group: Where it stands in the printed menu.
-        help: What the client sees, in a line.
-        positional: The options that may be given without a name, in order.
-        options: Every option of its own, with what checks it.
-        takes_rest: The last positional takes all the text up to the closing parenthesis.
-        reaches: Whether a write has been applied when this is answered.
-    """
+    name: str  # as scripts write it
+    group: str  # its section in the printed menu
+    help: str  # what the client sees, in a line
+    own: dict[str, Check] = field(default_factory=dict)  # its own options, with their checks
+    _: KW_ONLY
+    positional: tuple[str, ...] = ()  # the options that may be given without a name, in order
+    takes_rest: bool = False  # the last positional takes all the text up to the closing parenthesis
+    reaches: bool = False  # whether a write has been applied when this is answered
 
-    name: str
-    group: str
-    help: str
-    positional: tuple[str, ...] = ()
-    options: tuple[tuple[str, Check], ...] = ()
-    takes_rest: bool = False
-    reaches: bool = False
-
-
-def _type(
-    name: str,
-    group: str,
-    help_: str,
-    options: dict[str, Check] | None = None,
-    *,
-    positional: tuple[str, ...] = (),
-    takes_rest: bool = False,
-    reaches: bool = False,
-) -> FaultType:
-    return FaultType(
-        name=name,
-        group=group,
-        help=help_,
-        positional=positional,
-        options=tuple({**COMMON_OPTIONS, **(options or {})}.items()),
-        takes_rest=takes_rest,
-        reaches=reaches,
-    )
+    @property
+    def options(self) -> dict[str, Check]:
+        """Its options, those of every entry included."""
+        return {**COMMON_OPTIONS, **self.own}
 
 
 _AFTER: dict[str, Check] = {"after": _count}
 
-_DISHES = (
-    _type("ok", "answers", "a good answer: ok, ok(text)", {"text": _anything},
-          positional=("text",), takes_rest=True, reaches=True),
-    _type("shell", "answers", "asks for a shell command: shell(echo hi >> log)",
-          {"command": _anything}, positional=("command",), takes_rest=True, reaches=True),
-    _type("write", "answers", "asks for a file to be written: write(notes.txt, hello)",
-          {"path": _anything, "content": _anything},
-          positional=("path", "content"), takes_rest=True, reaches=True),
-    _type("call", "answers", 'asks for any tool: call(search, {"q": "x"})',
-          {"tool": _anything, "arguments": _object},
-          positional=("tool", "arguments"), takes_rest=True, reaches=True),
-    _type("empty", "answers", "an answer with nothing in it", reaches=True),
-    _type("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),
-    _type("2NN", "answers", "a good answer with another status: 202, 204 without a body",
-          {"text": _anything}, positional=("text",), takes_rest=True, reaches=True),
-    _type("3NN", "refusals", "a redirect, or 304: 307(/elsewhere), 308",
-          {"location": _anything, "retry-after": _when}, positional=("location",)),
-    _type("NNN", "refusals", "any status from 400 to 599 in the vendor's shape: 429, 503(2)",
-          REFUSAL_OPTIONS, positional=("retry-after",)),
-    _type("overloaded", "refusals", "the vendor's own overload: Anthropic 529, the others 503",
-          REFUSAL_OPTIONS, positional=("retry-after",)),
-    _type("plan", "refusals", "a plan's limit, refused until its reset: plan(5h), plan(7d)",
-          {**REFUSAL_OPTIONS, "for": _duration}, positional=("for",)),
-    _type("billing", "refusals", "no money left: nothing to wait for", REFUSAL_OPTIONS),
-    _type("context", "refusals", "the prompt is too long", REFUSAL_OPTIONS),
-    _type("model", "refusals", "no such model", REFUSAL_OPTIONS),
-    _type("policy", "refusals", "the content is not allowed", REFUSAL_OPTIONS),
-    _type("auth", "refusals", "the key is not accepted", REFUSAL_OPTIONS),
-    _type("html", "refusals", "a gateway's page instead of JSON: html, html(504)",
-          {"status": _status, "retry-after": _when}, positional=("status",)),
-    _type("refuse", "connection", "the port is closed for a while: refuse(5s)",
-          {"for": _duration}, positional=("for",)),
-    _type("reset", "connection", "reset before the headers"),
-    _type("close", "connection", "closed before the headers"),
-    _type("hang", "connection", "no headers, ever: hang, hang(5s)",
-          {"for": _duration}, positional=("for",)),
-    _type("lost", "connection", "the write is applied, its answer is not sent", reaches=True),
-    _type("stall", "streams", "goes silent after some events: stall, stall(3)",
-          {**_AFTER, "for": _duration}, positional=("after", "for"), reaches=True),
-    _type("drop", "streams", "reset after some events", _AFTER,
-          positional=("after",), reaches=True),
-    _type("cut", "streams", "closed inside a chunk after some events", _AFTER,
-          positional=("after",), reaches=True),
-    _type("truncate", "streams", "ends cleanly without its last event", _AFTER,
-          positional=("after",), reaches=True),
-    _type("error-event", "streams", "an error event inside a 200",
-          {**_AFTER, "message": _anything}, positional=("after",), reaches=True),
-    _type("drip", "streams", "one event at a time, with gaps: drip(0.2s)",
-          {"gap": _duration}, positional=("gap",), reaches=True),
+_ENTRIES = (
+    FaultType("ok", "answers", "a good answer: ok, ok(text)", {"text": _anything},
+              positional=("text",), takes_rest=True, reaches=True),
+    FaultType("shell", "answers", "asks for a shell command: shell(echo hi >> log)",
+              {"command": _anything}, positional=("command",), takes_rest=True, reaches=True),
+    FaultType("write", "answers", "asks for a file to be written: write(notes.txt, hello)",
+              {"path": _anything, "content": _anything},
+              positional=("path", "content"), takes_rest=True, reaches=True),
+    FaultType("call", "answers", 'asks for any tool: call(search, {"q": "x"})',
+              {"tool": _anything, "arguments": _object},
+              positional=("tool", "arguments"), takes_rest=True, reaches=True),
+    FaultType("empty", "answers", "an answer with nothing in it", reaches=True),
+    FaultType("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),
+    FaultType("2NN", "answers", "a good answer with another status: 202, 204 without a body",
+              {"text": _anything}, positional=("text",), takes_rest=True, reaches=True),
+    FaultType("3NN", "refusals", "a redirect, or 304: 307(/elsewhere), 308",
+              {"location": _anything, "retry-after": _when}, positional=("location",)),
+    FaultType("NNN", "refusals", "any status from 400 to 599 in the vendor's shape: 429, 503(2)",
+              REFUSAL_OPTIONS, positional=("retry-after",)),
+    FaultType("overloaded", "refusals", "the vendor's own overload: Anthropic 529, the others 503",
+              REFUSAL_OPTIONS, positional=("retry-after",)),
+    FaultType("plan", "refusals", "a plan's limit, refused until its reset: plan(5h), plan(7d)",
+              {**REFUSAL_OPTIONS, "for": _duration}, positional=("for",)),
+    FaultType("billing", "refusals", "no money left: nothing to wait for", REFUSAL_OPTIONS),
+    FaultType("context", "refusals", "the prompt is too long", REFUSAL_OPTIONS),
+    FaultType("model", "refusals", "no such model", REFUSAL_OPTIONS),
+    FaultType("policy", "refusals", "the content is not allowed", REFUSAL_OPTIONS),
+    FaultType("auth", "refusals", "the key is not accepted", REFUSAL_OPTIONS),
+    FaultType("html", "refusals", "a gateway's page instead of JSON: html, html(504)",
+              {"status": _status, "retry-after": _when}, positional=("status",)),
+    FaultType("refuse", "connection", "the port is closed for a while: refuse(5s)",
+              {"for": _duration}, positional=("for",)),
+    FaultType("reset", "connection", "reset before the headers"),
+    FaultType("close", "connection", "closed before the headers"),
+    FaultType("hang", "connection", "no headers, ever: hang, hang(5s)",
+              {"for": _duration}, positional=("for",)),
+    FaultType("lost", "connection", "the write is applied, its answer is not sent", reaches=True),
+    FaultType("stall", "streams", "goes silent after some events: stall, stall(3)",
+              {**_AFTER, "for": _duration}, positional=("after", "for"), reaches=True),
+    FaultType("drop", "streams", "reset after some events", _AFTER,
+              positional=("after",), reaches=True),
+    FaultType("cut", "streams", "closed inside a chunk after some events", _AFTER,
+              positional=("after",), reaches=True),
+    FaultType("truncate", "streams", "ends cleanly without its last event", _AFTER,
+              positional=("after",), reaches=True),
+    FaultType("error-event", "streams", "an error event inside a 200",
+              {**_AFTER, "message": _anything}, positional=("after",), reaches=True),
+    FaultType("drip", "streams", "one event at a time, with gaps: drip(0.2s)",
+              {"gap": _duration}, positional=("gap",), reaches=True),
 )  # fmt: skip
 
-MENU = {each.name: each for each in _DISHES}
+MENU = {each.name: each for each in _ENTRIES}
 # Faults named by a status, as the printed menu shows them.
 STATUSES = {"2NN": "200 … 299", "3NN": "300 … 399", "NNN": "400 … 599"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One entry of the menu with its options: what a request is answered with.
+    """One entry of the menu with its options: what a request is answered with."""
 
-    Args:
-        name: A name of the menu, or a status as three digits.
-        options: What was asked for besides, in the order it was written.
-    """
-
-    name: str
-    options: tuple[tuple[str, str], ...] = ()
+    name: str  # of the menu, or a status as three digits
+    options: tuple[tuple[str, str], ...] = ()  # in the order in which they were written
 
     @property
     def status(self) -> int | None:
@@ -212,7 +186,7 @@ class Fault:
 
     @property
     def reaches(self) -> bool:
-        """Whether a write has been applied when this is answered."""
+        """As of `FaultType.reaches`, unless the script says otherwise."""
         said = self.text("applied")
         return fault_type(self.name).reaches if said is None else said == "yes"
 
@@ -221,9 +195,7 @@ class Fault:
 
     def seconds(self, option: str) -> float | None:
         text = self.text(option)
-        if text is None:
-            return None
-        return seconds(float(text) if _NUMBER.fullmatch(text) else text, name=option)
+        return None if text is None else _seconds(text, option)
 
     def count(self, option: str) -> int | None:
         text = self.text(option)
@@ -247,6 +219,11 @@ class Fault:
         return f"{self.name}({', '.join(said)})"
 
 
+OK = Fault(name="ok")
+# The answer of a request that the limits refuse; not on the menu, because scripts cannot name it.
+LIMIT = Fault(name="limit")
+
+
 def fault_type(name: str) -> FaultType:
     """The entry of that name, or a SettingError that names the nearest."""
     if _STATUS.fullmatch(name):
@@ -262,14 +239,12 @@ def fault_type(name: str) -> FaultType:
 def parse_fault(name: str, arguments: str | None = None) -> Fault:
     """The fault for ``name(arguments)``, checked against the menu."""
     entry = fault_type(name)
-    known = dict(entry.options)
-    options: list[tuple[str, str]] = []
-    for key, value in _options(name, entry, (arguments or "").strip()):
+    options = _options(name, entry, (arguments or "").strip())
+    for key, value in options:
         try:
-            known.get(key, _anything)(value)
+            entry.options.get(key, _anything)(value)
         except SettingError as error:
             raise SettingError(f"{name}({key}=…) {error}") from None
-        options.append((key, value))
     return Fault(name=name, options=tuple(options))
 
 
@@ -286,7 +261,7 @@ def _options(name: str, entry: FaultType, arguments: str) -> list[tuple[str, str
         is_header = entry.group == "refusals" and _HEADER.fullmatch(key) is not None
         if is_header and key.lower() in _FRAMING:
             raise SettingError(f"{name} frames its body itself; got {piece.strip()!r}, use cut")
-        if is_named and (is_header or key in dict(entry.options)):
+        if is_named and (is_header or key in entry.options):
             found.append((key, unquoted(value)))
             continue
         named = dict(found)
@@ -295,6 +270,6 @@ def _options(name: str, entry: FaultType, arguments: str) -> list[tuple[str, str
         if place is not None and is_text:
             found.append((place, unquoted(piece.strip())))
         else:
-            takes = ", ".join(key for key, _ in entry.options)
+            takes = ", ".join(entry.options)
             raise SettingError(f"{name} does not take {piece.strip()!r}; it takes {takes}")
     return found

@@ -17,39 +17,33 @@ counting = "sliding"
 from __future__ import annotations
 
 import tomllib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import FileError, SettingError
 from .limits import ClientLimits
 from .rest import check_names
 from .script import Script, ScriptRule
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = ("FaultSettings", "read_toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSettings:
-    """The settings in a file; None for a setting that it does not contain.
+    """The settings in a file; None for a setting that it does not contain."""
 
-    Args:
-        rules: Rules in the order of the file.
-        rest: The script for what no rule covers.
-        limits: What each client may use.
-        seed: The same seed, the same luck.
-        text: What a good answer says.
-        resources: The REST collections.
-        honours_keys: Whether they honour ``Idempotency-Key``.
-    """
-
-    rules: tuple[ScriptRule, ...] = ()
-    rest: Script | None = None
+    rules: tuple[ScriptRule, ...] = ()  # in the order of the file
+    rest: Script | None = None  # the script for what no rule covers
     limits: ClientLimits | None = None
     seed: int | None = None
-    text: str | None = None
-    resources: tuple[str, ...] | None = None
-    honours_keys: bool | None = None
+    text: str | None = None  # what a good answer says
+    resources: tuple[str, ...] | None = None  # the REST collections
+    honours_keys: bool | None = None  # whether they honour `Idempotency-Key`
 
     @property
     def script(self) -> Script | None:
@@ -99,19 +93,24 @@ def read_toml(text: str, *, file: str) -> FaultSettings:
     )
 
 
+@contextmanager
+def _at(file: str, key: str) -> Iterator[None]:
+    """Raise an invalid setting inside as a FileError that names its key."""
+    try:
+        yield
+    except SettingError as error:
+        raise FileError(str(error), file=file, key=key) from None
+
+
 def _limits(table: Any, file: str) -> ClientLimits:
     _check(table, _LIMITS, file, "limits")
-    try:
+    with _at(file, "limits"):
         return ClientLimits.parse(**table)
-    except SettingError as error:
-        raise FileError(str(error), file=file, key="limits") from None
 
 
 def _resources(names: list[Any], file: str) -> tuple[str, ...]:
-    try:
+    with _at(file, "resources"):
         return check_names(map(str, names))
-    except SettingError as error:
-        raise FileError(str(error), file=file, key="resources") from None
 
 
 def _rule(table: Any, file: str, key: str) -> ScriptRule:
@@ -125,10 +124,8 @@ def _rule(table: Any, file: str, key: str) -> ScriptRule:
 
 
 def _parsed(text: str, file: str, key: str) -> tuple[ScriptRule, ...]:
-    try:
+    with _at(file, key):
         return Script.parse(text).rules
-    except SettingError as error:
-        raise FileError(str(error), file=file, key=key) from None
 
 
 def _check(table: Any, known: dict[str, type], file: str, key: str) -> None:

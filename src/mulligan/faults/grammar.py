@@ -1,8 +1,7 @@
-"""Splits the text of a script.
+"""Splits the text of a script, but not inside parentheses or double quotes.
 
-Not inside parentheses, nor inside double quotes: ``shell(echo ":)" -> x)`` is one step. A value
-that is one quoted string is taken without its quotes; any other keeps them, as JSON and shells
-need theirs.
+``shell(echo ":)" -> x)`` is one step. A value that is one quoted string is taken without its
+quotes; any other keeps them, as JSON and shells need theirs.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ _ESCAPED = re.compile(r'\\(["\\])')
 def pieces(text: str, separator: str, most: int = -1) -> list[str]:
     """`text` split at the separators that stand outside parentheses and quotes.
 
-    Args:
-        text: A script, or a part of one.
-        separator: ``;``, ``,`` or ``->``.
-        most: How often to split; all the time if negative.
+    At most `most` times, unless that is negative.
     """
     found: list[str] = []
     start = 0

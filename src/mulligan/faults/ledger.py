@@ -15,51 +15,32 @@ __all__ = ("LedgerEntry", "RequestLedger", "Totals")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One request.
+    """One request."""
 
-    Args:
-        number: From 1, in order of arrival.
-        at: When, in epoch seconds.
-        after: Seconds since the ledger was opened.
-        client: Whose it was: the name in a ``mulligan-NAME`` key, else a hash of the key.
-        method: ``POST``.
-        path: Without the query.
-        vendor: ``anthropic``, ``responses``, ``chat``, ``gemini``, ``rest`` or ``other``.
-        model: The model, where one was named.
-        is_stream: Whether events were asked for.
-        attempt: What the client said about its attempt: ``x-stainless-retry-count`` and its like.
-        key: The idempotency key.
-        body_hash: Sixteen hexadecimal digits; equal bodies have equal hashes.
-        outcome: What the script or the limits gave it, ``429(retry-after=2)``, ``limit``, ``ok``.
-        status: The status that was sent; None if no head was.
-        is_early: It began after the server had named a time to this client, and came before it.
-            Requests that were under way when the refusal was sent do not count.
-        effect: What it changed, ``POST /invoices/7``; empty if nothing.
-        is_duplicate: The same effect, by key or by body, had been made before.
-        is_rekeyed: A creation with a key of its own, whose body had come with another key.
-        ending: ``open`` while it is being answered, then ``done``; ``left`` if the client was gone
-            before the end, ``reset`` if the server broke off (another request's ``refuse``, or its
-            own stop).
-    """
-
-    number: int
-    at: float
-    after: float
-    client: str
+    number: int  # from 1, in order of arrival
+    at: float  # in epoch seconds
+    after: float  # seconds since the ledger was opened
+    client: str  # whose it was: the name in a `mulligan-NAME` key, else a hash of the key
     method: str
-    path: str
-    vendor: str
+    path: str  # without the query
+    vendor: str  # `anthropic`, `responses`, `chat`, `gemini`, `rest` or `other`
     model: str = ""
     is_stream: bool = False
+    # What the client said about its attempt: `x-stainless-retry-count` and its like.
     attempt: dict[str, str] = field(default_factory=dict)
-    key: str = ""
-    body_hash: str = ""
-    outcome: str = ""
-    status: int | None = None
+    key: str = ""  # its `Idempotency-Key`
+    body_hash: str = ""  # sixteen hexadecimal digits; equal bodies have equal hashes
+    outcome: str = ""  # what the script or the limits gave it, `429(retry-after=2)`, `limit`, `ok`
+    status: int | None = None  # None if no head was sent
+    # The client began it after it was told to stay away, and before the stated time. Requests that
+    # were under way when the refusal was sent do not count.
     is_early: bool = False
-    effect: str = ""
-    is_duplicate: bool = False
+    effect: str = ""  # what it changed, `POST /invoices/7`; empty if nothing
+    is_duplicate: bool = False  # the same effect, by key or by body, had been made before
+    # A creation with a key of its own, whose body had come with another key.
     is_rekeyed: bool = False
+    # `open` while it is being answered, then `done`; `left` if the client disconnected before,
+    # `reset` if the server broke off (another request's `refuse`, or its own stop).
     ending: str = "open"
 
     def as_json(self) -> dict[str, Any]:
@@ -69,43 +50,27 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """The ledger in numbers.
+    """The ledger in numbers."""
 
-    Args:
-        requests: Requests to a vendor's API or a resource; others are not counted.
-        effects: What was changed.
-        duplicates: Effects that had been made before.
-        rekeyed: Creations whose body had come with another key: a fresh key for each attempt
-            looks like this, and so do two equal orders.
-        early: Requests that began inside a closed window.
-        left: Requests whose client was gone before the end.
-        outcomes: How often each outcome was given.
-    """
-
-    requests: int
+    requests: int  # requests to a vendor's API or a resource; others are not counted
     effects: int
-    duplicates: int
+    duplicates: int  # effects that had been made before
+    # Creations whose body had come with another key: a fresh key for each attempt looks like this,
+    # and so do two equal orders.
     rekeyed: int
-    early: int
-    left: int
-    outcomes: dict[str, int]
+    early: int  # requests that began inside a closed window
+    left: int  # requests whose client disconnected before the end
+    outcomes: dict[str, int]  # how often each outcome was given
 
 
 class RequestLedger:
-    """A list that grows. Written by one thread; any thread may read.
-
-    Args:
-        opened_at: When, in epoch seconds.
-    """
+    """A list that grows. Written by one thread; any thread may read."""
 
     def __init__(self, opened_at: float) -> None:
         self.opened_at = opened_at
         self._entries: list[LedgerEntry] = []
         self._effects: set[tuple[str, ...]] = set()
         self._closed: dict[tuple[str, str], tuple[float, float]] = {}
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
     def is_closed(self, client: str, vendor: str, began_at: float, now: float) -> bool:
         """Whether the client was told, before it began, to stay away until after `now`."""

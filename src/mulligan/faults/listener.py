@@ -35,14 +35,9 @@ _LOG = logging.getLogger("mulligan.faults")
 
 
 class PortListener:
-    """Accepts connections for a service.
+    """Accepts connections for a service; see `FaultServer` for its arguments.
 
-    Args:
-        service: Decides on the answers.
-        host: The address to bind.
-        port: The port; 0 for a free one, which it then keeps.
-        allowed_hosts: Names besides the loopback ones that a Host header may carry.
-        hears: Told of each request.
+    Port 0 is a free one, which it then keeps.
     """
 
     def __init__(
@@ -77,26 +72,27 @@ class PortListener:
             raise _taken(self.host, self.port, error) from error
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        self._close()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-        for connection in self._connections:
-            connection.cut()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _close(self) -> None:
+        """Accept no more connections, and reset those that exist."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for connection in self._connections:
+            connection.cut()
 
     def close_port(self, seconds: float) -> None:
         """Refuse connections for so long; those that exist are reset."""
         if self._server is None:
             return
-        self._server.close()
-        self._server = None
-        for connection in self._connections:
-            connection.cut()
+        self._close()
         with contextlib.suppress(MulliganError):  # _reopen tries again, and says so
             self._bind().setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         task = asyncio.ensure_future(self._reopen(seconds))

@@ -38,10 +38,7 @@ def retry_after(written: str, now: float) -> str:
 def stated_wait(headers: dict[str, str], written: str | None, now: float) -> float | None:
     """Seconds that the client is told to stay away; None if it is told nothing usable.
 
-    Args:
-        headers: The headers that are sent, by lower-case name.
-        written: What the script wrote for ``retry-after``, where it did.
-        now: When they are sent, in epoch seconds.
+    `headers` are those that are sent, `written` is what the script wrote for ``retry-after``.
     """
     if _NUMBER.fullmatch(headers.get("retry-after-ms", "")):
         wait = float(headers["retry-after-ms"]) / 1000

@@ -45,13 +45,7 @@ def ask(
 ) -> dict[str, Any]:
     """Send one request to the server's own paths; its answer, or a MulliganError with the reason.
 
-    Args:
-        url: Where it is, as `address` gave it.
-        path: One of its own paths.
-        names: A field that only a fault server's answer has.
-        method: ``GET`` to ask, others to change something.
-        body: The text to send.
-        kind: The content type of `body`.
+    `names` is a field that only a fault server's answer has; `kind` the content type of `body`.
     """
     data = None if body is None else body.encode()
     headers = {"content-type": kind, CONTROL: "1"}

@@ -13,8 +13,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .limiter import whole_seconds
-from .vendors.base import Json, Page, Refusal, RefusalReason
+from .limits import whole_seconds
+from .vendors.base import Json, JsonResponse, RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,32 +25,23 @@ __all__ = ("Applied", "Resource", "Rest", "check_names")
 
 _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
+_PROBLEM = "application/problem+json"
 # Only ASCII digits are a number here, and not too many of them.
 _NUMBER = re.compile(r"[0-9]{1,12}")
 # Default of ``is_retriable``, by status.
 _MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Applied:
-    """The result of a request to the resource.
+    """The result of a request to the resource."""
 
-    Args:
-        page: The answer.
-        effect: What was changed, ``POST /invoices/7``; empty if nothing was.
-    """
-
-    page: Page
-    effect: str = ""
+    answer: JsonResponse
+    effect: str = ""  # what was changed, `POST /invoices/7`; empty if nothing was
 
 
 class Resource:
-    """Collections of JSON objects, in memory.
-
-    Args:
-        names: The collections that exist, ``("invoices",)``.
-        honours_keys: Whether ``Idempotency-Key`` is honoured.
-    """
+    """Collections of JSON objects, in memory."""
 
     def __init__(
         self, names: tuple[str, ...] = ("invoices",), *, honours_keys: bool = True
@@ -58,7 +49,7 @@ class Resource:
         self._items: dict[str, dict[int, Json]] = {name: {} for name in check_names(names)}
         self._last = dict.fromkeys(names, 0)
         self._honours_keys = honours_keys
-        self._kept: dict[tuple[str, str], tuple[str, Page]] = {}
+        self._kept: dict[tuple[str, str], tuple[str, JsonResponse]] = {}
 
     def change(self, names: tuple[str, ...] | None, *, honours_keys: bool | None) -> None:
         """Change the collections, or whether keys are honoured; None leaves a setting unchanged."""
@@ -79,52 +70,50 @@ class Resource:
         A body of None is one that could not be read.
         """
         if body is None:
-            return Applied(page=_problem(400, "the body is not a JSON object"))
+            return _problem(400, "the body is not a JSON object")
         if not key or not self._honours_keys or method in {"GET", "HEAD"}:
             return self._do(method, path, body)
         payload = f"{method} {path} {hash_}"
         if (client, key) in self._kept:
-            first, page = self._kept[client, key]
+            first, answer = self._kept[client, key]
             if first != payload:
-                detail = "this idempotency key was used with another payload"
-                return Applied(page=_problem(422, detail))
-            return Applied(page=replace(page, headers=(("idempotent-replayed", "true"),)))
+                return _problem(422, "this idempotency key was used with another payload")
+            return Applied(replace(answer, headers={"idempotent-replayed": "true"}))
         done = self._do(method, path, body)
-        self._kept[client, key] = (payload, done.page)
+        self._kept[client, key] = (payload, done.answer)
         return done
 
-    def _do(self, method: str, path: str, body: Json) -> Applied:  # noqa: PLR0911 -- one return per case
+    def _do(self, method: str, path: str, body: Json) -> Applied:
         name, _, tail = path.strip("/").partition("/")
         items = self._items[name]
         if not tail:
             return self._collection(method, name, items, body)
         number = int(tail) if _NUMBER.fullmatch(tail) else -1
         if number not in items:
-            return Applied(page=_problem(404, f"no /{name}/{tail}"))
+            return _problem(404, f"no /{name}/{tail}")
         match method:
             case "GET" | "HEAD":
-                return Applied(page=Page(body=items[number]))
+                return Applied(JsonResponse(body=items[number]))
             case "PUT" | "PATCH":
                 wanted = {**(items[number] if method == "PATCH" else {}), **body, "id": number}
-                if wanted == items[number]:
-                    return Applied(page=Page(body=wanted))
+                effect = "" if wanted == items[number] else f"{method} {path}"
                 items[number] = wanted
-                return Applied(page=Page(body=wanted), effect=f"{method} {path}")
+                return Applied(JsonResponse(body=wanted), effect)
             case "DELETE":
-                return Applied(page=Page(body=items.pop(number)), effect=f"DELETE {path}")
+                return Applied(JsonResponse(body=items.pop(number)), f"DELETE {path}")
             case _:
-                return Applied(page=_problem(405, f"{method} is not for one of {name}"))
+                return _problem(405, f"{method} is not for one of {name}")
 
     def _collection(self, method: str, name: str, items: dict[int, Json], body: Json) -> Applied:
         if method in {"GET", "HEAD"}:
-            return Applied(page=Page(body={name: list(items.values())}))
+            return Applied(JsonResponse(body={name: list(items.values())}))
         if method != "POST":
-            return Applied(page=_problem(405, f"{method} is not for all of {name}"))
+            return _problem(405, f"{method} is not for all of {name}")
         number = self._last[name] = self._last[name] + 1
         items[number] = {**body, "id": number}
-        where = (("location", f"/{name}/{number}"),)
-        page = Page(status=201, body=items[number], headers=where)
-        return Applied(page=page, effect=f"POST /{name}/{number}")
+        where = {"location": f"/{name}/{number}"}
+        answer = JsonResponse(status=201, body=items[number], headers=where)
+        return Applied(answer, f"POST /{name}/{number}")
 
 
 def check_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -136,8 +125,9 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def _problem(status: int, detail: str) -> Page:
-    return Page(status=status, body=_body(status, detail, is_retriable=False))
+def _problem(status: int, detail: str) -> Applied:
+    body = _body(status, detail, is_retriable=False)
+    return Applied(JsonResponse(status=status, body=body, content_type=_PROBLEM))
 
 
 def _body(status: int, detail: str, *, is_retriable: bool) -> Json:
@@ -151,28 +141,26 @@ class Rest:
 
     name = "rest"
 
-    def refusal(self, reason: RefusalReason) -> Refusal:
+    def refusal(self, reason: RefusalReason) -> JsonResponse:
         status = reason.status or _STATUSES.get(reason.name, 500)
         detail = reason.message or f"refused: {reason.name}"
         said = reason.is_retriable
         body = _body(status, detail, is_retriable=status in _MAY_PASS if said is None else said)
-        headers: tuple[tuple[str, str], ...] = ()
+        headers: dict[str, str] = {}
         if reason.admission is not None:
             kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-            body |= {"type": kind, "violated-policies": [reason.admission.refused_by]}
+            body |= {"type": kind, "violated-policies": [reason.refused_by]}
         if reason.code is not None:
             body["code"] = reason.code
         if reason.wait is not None and reason.retry_after is None:
-            headers = (("retry-after", str(whole_seconds(reason.wait))),)
-        return Refusal(
-            status=status, body=body, headers=headers, content_type="application/problem+json"
-        )
+            headers = {"retry-after": str(whole_seconds(reason.wait))}
+        return JsonResponse(status=status, body=body, headers=headers, content_type=_PROBLEM)
 
     def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         found = {"x-request-id": id_}
-        if admission is None or admission.limits.requests is None or admission.requests is None:
+        if admission is None or "requests" not in admission.verdicts:
             return found
-        limit, said = admission.limits.requests, admission.requests
+        limit, said = admission.verdicts["requests"]
         window, reset = max(1, round(limit.window)), whole_seconds(said.reset_at - now)
         return {
             **found,

@@ -26,18 +26,20 @@ import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from hashlib import blake2b
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from ..core.duration import seconds
 from ..errors import SettingError
-from .fault_names import Fault, parse_fault
+from .fault_names import OK, Fault, parse_fault
 from .grammar import pieces
+from .limits import LimitCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("RuleState", "Script", "ScriptRule", "ScriptStep", "Turn", "take")
+__all__ = ("RuleState", "Script", "ScriptRule", "ScriptStep", "Turn", "roll", "take")
 
 # A plan's limit that does not say how long: five hours, the shortest window vendors sell.
 _PLAN = 5 * 3600.0
@@ -55,20 +57,13 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptStep:
-    """One step: what is answered, and when it applies.
-
-    Args:
-        fault: What is answered.
-        count: How many requests it answers; None for all of them.
-        since, until: The window in seconds, counted from the rule's first request.
-        chance: The probability, from 0 to 1, that it answers a request it could answer.
-    """
+    """One step: what is answered, and when it applies."""
 
     fault: Fault
-    count: int | None = None
-    since: float = 0.0
+    count: int | None = None  # how many requests it answers; None for all of them
+    since: float = 0.0  # in seconds, counted from the rule's first request
     until: float = inf
-    chance: float = 1.0
+    chance: float = 1.0  # the probability that it answers a request it could answer
 
     @property
     def lasts(self) -> float | None:
@@ -92,19 +87,12 @@ class ScriptStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRule:
-    """Steps for some requests.
+    """Steps for some requests."""
 
-    Args:
-        steps: The first that applies answers.
-        method: ``POST``; empty for any.
-        path: A pattern with ``*``; empty for any.
-        client: A name; empty for any, ``*`` for each client on its own.
-    """
-
-    steps: tuple[ScriptStep, ...]
-    method: str = ""
-    path: str = ""
-    client: str = ""
+    steps: tuple[ScriptStep, ...]  # the first that applies answers
+    method: str = ""  # `POST`; empty for any
+    path: str = ""  # a pattern with `*`; empty for any
+    client: str = ""  # a name; empty for any, `*` for each client on its own
 
     def covers(self, *, method: str, path: str, client: str) -> bool:
         return (
@@ -122,19 +110,12 @@ class ScriptRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleState:
-    """How far a rule has come.
+    """How far a rule has come."""
 
-    Args:
-        used: How often each step has answered.
-        resets: The instant that each step stated as its reset, once it has.
-        began_at: When the first request came; None before it.
-        asked: How many requests came.
-    """
-
-    used: tuple[int, ...]
-    resets: tuple[float | None, ...]
-    began_at: float | None = None
-    asked: int = 0
+    used: tuple[int, ...]  # how often each step has answered
+    resets: tuple[float | None, ...]  # the instant that each step stated as its reset, once it has
+    began_at: float | None = None  # when the first request came; None before it
+    asked: int = 0  # how many requests came
 
     @classmethod
     def of(cls, rule: ScriptRule) -> RuleState:
@@ -143,20 +124,12 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one request gets.
-
-    Args:
-        fault: What it is answered with.
-        reset_at: The reset to state, in the time of `now`; None if there is none.
-        lasts: How long the window is that ends then, in seconds.
-    """
+    """What one request is answered with."""
 
     fault: Fault
-    reset_at: float | None = None
-    lasts: float = 0.0
-
-
-_OK = Turn(fault=Fault(name="ok"))
+    reset_at: float | None = None  # the reset to state, in the time of `now`
+    lasts: float = 0.0  # length of the window that ends then, in seconds
+    admission: LimitCheck | None = None  # what the limits said; None where there are none
 
 
 def take(
@@ -164,11 +137,7 @@ def take(
 ) -> tuple[Turn, RuleState]:
     """The turn of the next request, and the state after it.
 
-    Args:
-        rule: The rule that covers the request.
-        state: How far it has come.
-        now: The time, on any clock that the caller keeps to.
-        roll: The dice: a number in [0, 1) for the step of that index.
+    `roll` gives a number in [0, 1) for the step of that index.
     """
     began_at = now if state.began_at is None else state.began_at
     state = replace(state, began_at=began_at, asked=state.asked + 1)
@@ -188,7 +157,18 @@ def take(
         resets = (*state.resets[:index], reset_at, *state.resets[index + 1 :])
         turn = Turn(fault=step.fault, reset_at=reset_at, lasts=step.lasts or 0.0)
         return turn, replace(state, used=used, resets=resets)
-    return _OK, state
+    return Turn(fault=OK), state
+
+
+def roll(seed: int, *occasion: object) -> float:
+    """A number in [0, 1) that depends on the seed and the occasion alone.
+
+    So the order in which clients send does not change their results, as it would with one random
+    generator for all.
+    """
+    digest = blake2b(repr((seed, *occasion)).encode(), digest_size=8).digest()
+    # 53 bits are what a float holds; one more could round up to 1.0.
+    return (int.from_bytes(digest, "big") >> 11) / 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

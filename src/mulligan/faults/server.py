@@ -48,7 +48,7 @@ class FaultServer:
     Args:
         script: What it does with which request; see `mulligan.faults.script`.
         limits: What each client may use; None for no limits.
-        seed: The same seed, the same luck.
+        seed: The same seed gives the same random choices.
         text: What a good answer says.
         host: The address to bind; loopback unless you say otherwise.
         port: The port; 0 for a free one.
@@ -164,10 +164,8 @@ class FaultServer:
 
         A program that wants settings in a file gets a folder for them, until the server stops.
         """
-        pointer, found = (
-            pointer_of(program),
-            environment(program, url=self.url, key=self.key(client)),
-        )
+        pointer = pointer_of(program)
+        found = environment(program, url=self.url, key=self.key(client))
         found |= dict.fromkeys(pointer.without, "")  # as good as unset to the programs
         for name in ("NO_PROXY", "no_proxy"):
             found[name] = direct(self.url, os.environ.get(name, ""))

@@ -7,14 +7,16 @@ each client has used, the resource, the ledger) and knows nothing about sockets.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING
 
 from .compose import applied, good, refusal, refusal_reason, restated, stated
 from .delivery import Act, PlannedResponse, deliver
+from .fault_names import LIMIT, OK
 from .ledger import LedgerEntry, RequestLedger
-from .randomness import identity
+from .limits import admit
 from .rest import Rest
+from .script import RuleState, Turn, roll, take
 from .side_requests import (
     anything,
     api_of_refusals,
@@ -22,14 +24,13 @@ from .side_requests import (
     names_side_requests,
     side_answer,
 )
-from .step_choice import LIMIT, OK, StepChooser
 from .vendors import VENDORS
 from .vendors.base import ClientRequest, Vendor
 
 if TYPE_CHECKING:
     from .fault_names import Fault
     from .file import FaultSettings
-    from .limits import ClientLimits
+    from .limits import ClientLimits, Meter
     from .rest import Resource
     from .script import Script
     from .wire import Head, HttpRequest
@@ -52,28 +53,14 @@ _REST = Rest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """What to do about one request.
-
-    Args:
-        acts: What happens on the connection.
-        entry: Its line in the ledger.
-    """
+    """What to do about one request."""
 
     acts: tuple[Act, ...]
     entry: LedgerEntry
 
 
 class Service:
-    """The provider.
-
-    Args:
-        script: What it does with which request.
-        limits: What each client may use.
-        resource: The REST collections.
-        now: When it opens, in epoch seconds.
-        seed: The same seed, the same luck.
-        text: What it answers where the script does not say.
-    """
+    """The provider: what `FaultServer` serves, with its settings."""
 
     def __init__(
         self,
@@ -86,19 +73,16 @@ class Service:
         text: str = _TEXT,
     ) -> None:
         self.ledger = RequestLedger(now)
-        self._desk = StepChooser(script, limits, seed)
-        self._resource, self._seed, self._text = resource, seed, text
+        self._limits, self._resource, self._seed, self._text = limits, resource, seed, text
         self._answered = 0
-
-    @property
-    def script(self) -> Script:
-        return self._desk.script
+        self.set(script)
 
     def set(self, script: Script, limits: ClientLimits | None = None) -> None:
         """Begin another script, with full accounts; the ledger and what was created stay."""
-        self._desk = StepChooser(
-            script, self._desk.limits if limits is None else limits, self._seed
-        )
+        self.script = script
+        self._limits = self._limits if limits is None else limits
+        self._used: dict[str, dict[str, Meter]] = {}  # by client and limit
+        self._states: dict[tuple[int, str], RuleState] = {}  # by rule and client
         self.ledger.reopen()
 
     def change(self, settings: FaultSettings) -> None:
@@ -115,32 +99,28 @@ class Service:
     def handle(self, request: HttpRequest, now: float, *, began_at: float | None = None) -> Handled:
         """Decide on a request, carry out what it changes, note it.
 
-        Args:
-            request: All of it.
-            now: When its end came, in epoch seconds.
-            began_at: When its first byte came; None if that was now.
+        `now` is when its last byte came, in epoch seconds; `began_at` when its first did.
         """
         head, (vendor, asked) = request.head, _whose(request)
         is_rest = vendor is None and self._resource.covers(head.path)
         is_besides = not is_rest and is_side_request(head, vendor, asked)
-        voice = vendor or (_REST if is_rest else api_of_refusals(head))
-        entry = self._entry(request, voice.name, asked, now)
+        api = vendor or (_REST if is_rest else api_of_refusals(head))
+        entry = self._entry(request, api.name, asked, now)
         began_at = now if began_at is None else began_at
         is_early = self.ledger.is_closed(entry.client, entry.vendor, began_at, now)
         entry = replace(entry, is_early=is_early)
-        rule = self._desk.rule_for(entry.method, entry.path, entry.client)
-        if is_besides and (rule is None or not names_side_requests(rule)):
+        rule = self.script.find(method=entry.method, path=entry.path, client=entry.client)
+        is_named = rule is not None and names_side_requests(self.script.rules[rule])
+        if is_besides and not is_named:
             entry = replace(entry, vendor="other", outcome="aside", is_early=False)
             return self._handled(OK, side_answer(head, vendor, asked), entry, head, now)
-        decided = self._desk.decide(
-            method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
-        )
-        fault = decided.fault
+        turn = self._turn(rule, entry.client, asked.tokens, now)
+        fault = turn.fault
         self._answered += 1  # not the length of the ledger, which may be begun again
-        id_ = identity(self._seed, self._answered)
-        headers = voice.headers(id_, decided.admission, now)
-        reason = refusal_reason(decided, asked, id_, now)
-        answer = refusal(voice, fault, reason, headers)
+        id_ = blake2b(repr((self._seed, self._answered)).encode(), digest_size=8).hexdigest()
+        headers = api.headers(id_, turn.admission, now)
+        reason = refusal_reason(turn, asked, id_, now)
+        answer = refusal(api, fault, reason, headers)
         if is_rest and fault != LIMIT and fault.reaches:
             done = self._resource.apply(
                 method=entry.method,
@@ -160,11 +140,33 @@ class Service:
             answer = anything(head)
         # A request that is reset before it reaches the resource needs no answer.
         answer = restated(answer or PlannedResponse(status=200), fault)
-        wait = stated(decided, answer, now)
+        wait = stated(turn, answer, now)
         if wait is not None:
             sent_at = now + (fault.seconds("delay") or 0.0)
             self.ledger.close(entry.client, entry.vendor, sent_at, now + wait)
         return self._handled(fault, answer, replace(entry, outcome=str(fault)), head, now)
+
+    def _turn(self, index: int | None, client: str, tokens: int, now: float) -> Turn:
+        """What the request gets by the limits, then by the rule of that index.
+
+        A request that the limits refuse does not reach the script, and uses none of its steps.
+        """
+        admission = None
+        if self._limits.by_name:
+            used = self._used.get(client, {})
+            admission, self._used[client] = admit(self._limits, used, tokens=tokens, now=now)
+            if not admission.is_admitted:
+                return Turn(fault=LIMIT, admission=admission)
+        if index is None:
+            return Turn(fault=OK, admission=admission)
+        rule = self.script.rules[index]
+        whose = client if rule.client == "*" else ""
+        state = self._states.get((index, whose)) or RuleState.of(rule)
+        occasion = (self._seed, str(rule), whose, state.asked)
+        turn, self._states[index, whose] = take(
+            rule, state, now=now, roll=lambda step: roll(*occasion, step)
+        )
+        return replace(turn, admission=admission)
 
     def _handled(
         self, fault: Fault, answer: PlannedResponse, entry: LedgerEntry, head: Head, now: float

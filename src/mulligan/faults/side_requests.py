@@ -17,7 +17,7 @@ from .vendors import ANTHROPIC, CHAT, GEMINI
 
 if TYPE_CHECKING:
     from .script import ScriptRule
-    from .vendors.base import ClientRequest, Json, Vendor, VendorErrors
+    from .vendors.base import ClientRequest, Json, Vendor
     from .wire import Head
 
 __all__ = ("anything", "api_of_refusals", "is_side_request", "names_side_requests", "side_answer")
@@ -61,7 +61,7 @@ def anything(head: Head) -> PlannedResponse:
     return _answer(200, {"ok": True, "method": head.method, "path": head.path})
 
 
-def api_of_refusals(head: Head) -> VendorErrors:
+def api_of_refusals(head: Head) -> Vendor | Rest:
     """The API whose format a refusal has if the path belongs to no known API."""
     if "anthropic-version" in head.headers:
         return ANTHROPIC

@@ -67,21 +67,14 @@ def _filled(tool: Tool, wanted: tuple[tuple[tuple[str, ...], str], ...]) -> Tool
         if value is not None:
             arguments[name] = ["bash", "-lc", value] if known.get("type") == "array" else value
         elif name in required:
-            arguments[name] = _bland(name, known)
+            arguments[name] = _neutral(name, known)
     return ToolCall(name=tool.name, arguments=arguments)
 
 
-def _bland(name: str, schema: Json) -> object:
+def _neutral(name: str, schema: Json) -> object:
+    """A value that the schema allows and that does nothing."""
     for value in a_list(schema.get("enum")):
         return value
-    match schema.get("type"):
-        case "boolean":
-            return False
-        case "integer" | "number":
-            return 30_000 if "timeout" in name.lower() else 1
-        case "array":
-            return []
-        case "object":
-            return {}
-        case _:
-            return "asked by the fault server"
+    number = 30_000 if "timeout" in name.lower() else 1
+    by_type = {"boolean": False, "integer": number, "number": number, "array": [], "object": {}}
+    return by_type.get(str(schema.get("type")), "asked by the fault server")

@@ -43,12 +43,7 @@ _DEEPEST = 200
 
 
 class BadRequest(Exception):
-    """The client sent something that is not a valid request.
-
-    Args:
-        status: The status to answer with.
-        message: What was wrong with it.
-    """
+    """The client sent something that is not a valid request; `status` is the answer to it."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -57,25 +52,15 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A request without its body.
-
-    Args:
-        method: ``POST``.
-        path: Without the query, decoded.
-        query: The query as it stood.
-        headers: By lower-case name.
-        length: Bytes of the body; None if it comes in chunks.
-        keeps_alive: Whether the connection may be used again.
-        is_old: It speaks HTTP/1.0, which knows neither chunks nor 100 Continue.
-    """
+    """A request without its body."""
 
     method: str
-    path: str
-    query: str
-    headers: dict[str, str]
-    length: int | None
-    keeps_alive: bool
-    is_old: bool = False
+    path: str  # without the query, decoded
+    query: str  # not decoded
+    headers: dict[str, str]  # by lower-case name
+    length: int | None  # bytes of the body; None if it comes in chunks
+    keeps_alive: bool  # whether the connection may be used again
+    is_old: bool = False  # HTTP/1.0, which knows neither chunks nor 100 Continue
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: a body is parsed once, and kept

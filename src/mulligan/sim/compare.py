@@ -25,15 +25,7 @@ _TIMES = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One policy in one scenario.
-
-    Args:
-        scenario: The scenario.
-        policy: The policy's name.
-        seed: The seed.
-        metrics: How it went.
-        ledger: What happened.
-    """
+    """One policy in one scenario."""
 
     scenario: Scenario
     policy: str

@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..calls.clock import World
@@ -23,11 +23,10 @@ from ..core.moment import Moment
 from ..stores.memory import Memory
 from ..testing.clock import JumpingSelector, VirtualClock, VirtualLoop
 from ..threads import inline
-from .client import SimulatedAnswer, StatusError, StreamCut
 from .ledger import JobEnd, RequestRecord, SimulationLedger
-from .randomness import Luck
+from .randomness import SeededRandom
 from .scenario import Scenario
-from .server import ArrivedRequest, Question, Server, SimulatedJob
+from .server import Draw, Server, SimulatedJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +36,16 @@ if TYPE_CHECKING:
     from .ledger import Verdict
     from .server import ServerReply
 
-__all__ = ("Again", "Clients", "Contender", "PolicyContext", "simulate")
+__all__ = (
+    "Again",
+    "Clients",
+    "Contender",
+    "PolicyContext",
+    "SimulatedAnswer",
+    "StatusError",
+    "StreamCut",
+    "simulate",
+)
 
 # Requests per job after which a run is stopped as a runaway.
 _RUNAWAY = 60
@@ -50,6 +58,30 @@ _COLLECT = (100_000, 50, 100)
 
 # Seconds that a process needs to start again after it died.
 _RESTART = 60.0
+
+
+# What an HTTP client returns and raises. The classes belong to no library: status, headers and body
+# stand where SDKs put them, so that the classifier and the predicates of other libraries read them.
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedAnswer:
+    """A successful answer."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    status_code: int = 200
+
+
+class StatusError(Exception):
+    """An answer with an error status."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: dict[str, Any]) -> None:
+        super().__init__(f"Error code: {status} - {body}")
+        self.status_code, self.headers, self.body = status, headers, body
+
+
+class StreamCut(ConnectionError):
+    """An answer that broke off in the middle."""
 
 
 class Clients(Protocol):
@@ -73,20 +105,13 @@ class Contender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """What a policy knows about where it is used.
-
-    Args:
-        scenario: What is simulated.
-        process: Which process this is, from 0.
-        clock: The time.
-        dice: Random numbers of this process.
-        verify: Asks the server whether a job has been done: True, or `NOT_APPLIED`.
-    """
+    """What a policy knows about where it is used."""
 
     scenario: Scenario
-    process: int
+    process: int  # from 0
     clock: VirtualClock
-    dice: random.Random
+    dice: random.Random  # of this process
+    # Asks the server whether a job has been done: True, or `NOT_APPLIED`.
     verify: Callable[[SimulatedJob], Awaitable[Any]]
 
 
@@ -157,13 +182,9 @@ def simulate(
     seed: int = 0,
     progress: Callable[[float, int], None] | None = None,
 ) -> SimulationLedger:
-    """Run `scenario` under one policy.
+    """Run `scenario` under one policy; the same seed gives the same ledger.
 
-    Args:
-        scenario: What to run.
-        contender: The policy.
-        seed: The same seed, the same ledger.
-        progress: Told the virtual time and the number of jobs that have ended, now and then.
+    `progress` is told the virtual time and the number of jobs that have ended, now and then.
     """
     return _Simulation(scenario, contender, seed, progress).run()
 
@@ -178,8 +199,8 @@ class _Simulation:
     ) -> None:
         self.scenario, self.contender, self.seed = scenario, contender, seed
         self.clock = VirtualClock()
-        self.luck = Luck(seed)
-        self.server = Server(scenario, self.luck, self.clock.wall())
+        self.random = SeededRandom(seed)
+        self.server = Server(scenario, self.random, self.clock.wall())
         self.ledger = SimulationLedger()
         self.ended = 0
         self._progress = progress
@@ -221,15 +242,13 @@ class _Simulation:
             SimulatedJob(number, model, jobs.tokens, jobs.effects, jobs.deadline)
             for number, model in enumerate(jobs.assigned)
         ]
-        starts = [self._start(number) for number in range(scenario.jobs.count)]
-        agents = scenario.agents
-        self.ledger.jobs = [
-            JobEnd(number % agents, starts[number]) for number in range(len(self.jobs))
-        ]
-        deaths = (scenario.dies_at,) if scenario.dies_at else ()
-        await self._life(0, deaths[0] if deaths else None)
-        for at in deaths:
-            await asyncio.sleep(at + _RESTART - self.clock.now())
+        for number in range(jobs.count):
+            together = self.random.roll(Draw.START, number) * _TOGETHER
+            start = number / jobs.rate if jobs.rate else together
+            self.ledger.jobs.append(JobEnd(number % scenario.agents, start))
+        await self._life(0, scenario.dies_at or None)
+        if scenario.dies_at:
+            await asyncio.sleep(scenario.dies_at + _RESTART - self.clock.now())
             await self._life(1, None)
 
     async def _life(self, life: int, until: float | None) -> None:
@@ -244,13 +263,11 @@ class _Simulation:
             for agent in range(agents)
             for context, clients in [worlds[agent % len(worlds)]]
         ]
-        pending: set[asyncio.Task[None]] = set(self._tasks)
         if until is not None:
             _, pending = await asyncio.wait(self._tasks, timeout=until - self.clock.now())
             for task in pending:
                 task.cancel()
-        results = await asyncio.gather(*self._tasks, return_exceptions=True)
-        for result in results:
+        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
@@ -264,12 +281,6 @@ class _Simulation:
         settings = PolicyContext(self.scenario, process, self.clock, dice, self._verify)
         return context, context.run(self.contender.clients, settings)
 
-    def _start(self, number: int) -> float:
-        rate = self.scenario.jobs.rate
-        if rate:
-            return number / rate
-        return self.luck.roll(Question.START, number) * _TOGETHER
-
     async def _agent(self, agent: int, clients: Clients) -> None:
         for number in range(agent, len(self.jobs), self.scenario.agents):
             end = self.ledger.jobs[number]
@@ -278,13 +289,9 @@ class _Simulation:
             delay = end.began_at - self.clock.now()
             if delay > 0:
                 await asyncio.sleep(delay)
-            else:
-                end.began_at = self.clock.now() if self._is_first(number) else end.began_at
+            elif number not in self._asked and number >= self.scenario.agents:
+                end.began_at = self.clock.now()  # its agent was busy until now
             await self._do(agent, clients, self.jobs[number], end)
-
-    def _is_first(self, number: int) -> bool:
-        """Whether a job that begins late has had no request: its agent was busy until now."""
-        return number not in self._asked and number >= self.scenario.agents
 
     async def _do(self, agent: int, clients: Clients, job: SimulatedJob, end: JobEnd) -> None:
         process = agent % self.scenario.processes
@@ -331,13 +338,13 @@ class _Simulation:
         if job.deadline:
             left = self.ledger.jobs[number].began_at + job.deadline - now
             request.is_late = left < self._median
-        await asyncio.sleep(self.luck.around(self._half, Question.UP, number, attempt))
+        await asyncio.sleep(self.random.around(self._half, Draw.UP, number, attempt))
         arrived = request.arrived_at = self.clock.now()
         request.is_violation = arrived < known_closed - 1e-6
-        reply = self.server.arrive(arrived, ArrivedRequest(job, attempt))
+        reply = self.server.arrive(arrived, job, attempt)
         request.is_applied, request.tokens = reply.is_applied, reply.tokens
         self.ledger.jobs[number].effects += reply.is_applied
-        down = self.luck.around(self._half, Question.DOWN, number, attempt)
+        down = self.random.around(self._half, Draw.DOWN, number, attempt)
         if reply.ending == "timeout":
             down = 0.0  # the client's own clock
         await asyncio.sleep(reply.takes + down)

@@ -8,9 +8,10 @@ with several limits can ask all of them before one is charged.
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 __all__ = ("BucketLimiter", "Concurrency", "Limiter", "LimiterAnswer", "SlidingLog", "Window")
 
@@ -19,55 +20,31 @@ _ROUNDING = 1e-9
 
 
 class LimiterAnswer(NamedTuple):
-    """What a limiter says to one request at the moment it arrives.
-
-    Args:
-        passes: Whether it is admitted.
-        limit: Units that a full limit has.
-        remaining: Whole units left once this request has been booked.
-        reset_in: Seconds until everything is back.
-        retry_in: Seconds until one more request of this cost passes.
-        is_shut: Whether nothing at all passes before `reset_in`, as in a used-up fixed window.
-    """
+    """What a limiter tells a request that arrives now."""
 
     passes: bool
-    limit: int
-    remaining: int
-    reset_in: float
-    retry_in: float
-    is_shut: bool = False
+    limit: int  # units of an unused limit
+    remaining: int  # whole units left once this request has been booked
+    reset_in: float  # seconds until everything is back
+    retry_in: float  # seconds until one more request of this cost passes
 
 
-class Limiter(Protocol):
+class Limiter(ABC):
     """One limit of a server."""
 
-    @property
-    def limit(self) -> int: ...
-
+    @abstractmethod
     def look(self, now: float, cost: float = 1.0) -> LimiterAnswer:
         """What a request of this cost would be told now."""
-        ...
 
+    @abstractmethod
     def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:
-        """Book a request that was admitted; it holds its place until `until`."""
-        ...
+        """Book an admitted request; `until` is when it is served, which `Concurrency` counts."""
 
-    def refuse(self, now: float) -> None:
-        """Book a request that was rejected."""
-        ...
+    def refuse(self, now: float) -> None:  # noqa: B027 -- most limiters book nothing
+        """Book a rejected request; it costs nothing unless a limiter says otherwise."""
 
     def ask(self, now: float, cost: float = 1.0) -> LimiterAnswer:
-        """Look, then take or refuse."""
-        ...
-
-
-class _Asking:
-    """The usual way to ask a server that has one limit."""
-
-    __slots__ = ()
-
-    def ask(self: Limiter, now: float, cost: float = 1.0) -> LimiterAnswer:
-        """Look, then take or refuse."""
+        """Look, then take or refuse: for servers that have one limit."""
         answer = self.look(now, cost)
         if answer.passes:
             self.take(now, cost)
@@ -77,27 +54,17 @@ class _Asking:
 
 
 @dataclass
-class BucketLimiter(_Asking):
-    """A token bucket, full at 0.
+class BucketLimiter(Limiter):
+    """A token bucket, full at 0."""
 
-    Args:
-        rate: Units a second that flow back.
-        size: Units in a full bucket.
-        fee: What a rejected request costs.
-    """
-
-    rate: float
-    size: int
-    fee: float = 0.0
+    rate: float  # units that flow back in a second
+    size: int  # units in a full bucket
+    fee: float = 0.0  # units that a rejected request costs
     level: float = field(init=False)
     at: float = 0.0
 
     def __post_init__(self) -> None:
         self.level = float(self.size)
-
-    @property
-    def limit(self) -> int:
-        return self.size
 
     def _settle(self, now: float) -> None:
         if now > self.at:
@@ -112,7 +79,7 @@ class BucketLimiter(_Asking):
         remaining = max(0, int(left + _ROUNDING))
         return LimiterAnswer(passes, self.size, remaining, (self.size - left) / self.rate, retry_in)
 
-    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- only places are held
+    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- only `Concurrency` uses it
         self._settle(now)
         self.level -= cost
 
@@ -126,24 +93,14 @@ class BucketLimiter(_Asking):
 
 
 @dataclass
-class Window(_Asking):
-    """A fixed window.
+class Window(Limiter):
+    """A fixed window."""
 
-    Args:
-        quota: Units in each window.
-        length: Seconds of a window.
-        first: When the first window ends.
-    """
-
-    quota: int
-    length: float
-    first: float
+    quota: int  # units in each window
+    length: float  # seconds
+    first: float  # when the first window ends
     used: float = 0
     turn: int = 0
-
-    @property
-    def limit(self) -> int:
-        return self.quota
 
     def _settle(self, now: float) -> None:
         # A request that arrives with the reset, give or take rounding, is in the new window.
@@ -157,15 +114,11 @@ class Window(_Asking):
         reset_in = self.first + self.turn * self.length - now
         passes = self.used + cost <= self.quota + _ROUNDING
         left = self.quota - self.used - (cost if passes else 0)
-        is_shut = left < cost
-        return LimiterAnswer(passes, self.quota, max(0, int(left)), reset_in, reset_in, is_shut)
+        return LimiterAnswer(passes, self.quota, max(0, int(left)), reset_in, reset_in)
 
-    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- only places are held
+    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- only `Concurrency` uses it
         self._settle(now)
         self.used += cost
-
-    def refuse(self, now: float) -> None:
-        """A rejection costs nothing."""
 
     def ideal(self, jobs: int) -> float:
         """Seconds in which `jobs` that begin at 0 can be admitted."""
@@ -174,22 +127,13 @@ class Window(_Asking):
 
 
 @dataclass
-class SlidingLog(_Asking):
-    """A sliding window: every unit comes back one window after it was taken.
+class SlidingLog(Limiter):
+    """A sliding window: every unit comes back one window after it was taken."""
 
-    Args:
-        quota: Units in any window.
-        length: Seconds of the window.
-    """
-
-    quota: int
-    length: float
+    quota: int  # units in any window
+    length: float  # seconds
     used: float = 0.0
     log: deque[tuple[float, float]] = field(default_factory=deque)
-
-    @property
-    def limit(self) -> int:
-        return self.quota
 
     def _settle(self, now: float) -> None:
         log = self.log
@@ -216,31 +160,20 @@ class SlidingLog(_Asking):
                 return max(at + self.length - now, 0.0)
         return self.length
 
-    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- only places are held
+    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- only `Concurrency` uses it
         self._settle(now)
         self.log.append((now, cost))
         self.used += cost
 
-    def refuse(self, now: float) -> None:
-        """A rejection costs nothing."""
-
 
 @dataclass
-class Concurrency(_Asking):
-    """A limit of requests that are served at the same time.
-
-    Args:
-        places: How many.
-    """
+class Concurrency(Limiter):
+    """A limit of requests that are served at the same time; each has one place."""
 
     places: int
     ends: list[float] = field(default_factory=list)
 
-    @property
-    def limit(self) -> int:
-        return self.places
-
-    def look(self, now: float, cost: float = 1.0) -> LimiterAnswer:  # noqa: ARG002 -- a request has one place
+    def look(self, now: float, cost: float = 1.0) -> LimiterAnswer:  # noqa: ARG002 -- one place each
         ends = self.ends
         while ends and ends[0] <= now + _ROUNDING:
             heapq.heappop(ends)
@@ -251,8 +184,5 @@ class Concurrency(_Asking):
             passes, self.places, left, (max(ends) if ends else now) - now, retry_in
         )
 
-    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- a request has one place
+    def take(self, now: float, cost: float = 1.0, *, until: float | None = None) -> None:  # noqa: ARG002 -- one place each
         heapq.heappush(self.ends, now if until is None else until)
-
-    def refuse(self, now: float) -> None:
-        """A rejection costs nothing."""

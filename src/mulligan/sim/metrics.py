@@ -45,45 +45,25 @@ _LEAST = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """How well one policy recovered in one run; see the module's table.
+    """How well one policy recovered in one run; see the module's table."""
 
-    Args:
-        completion: C.
-        seconds: When the last job was done; for a queue, how long it took to drain.
-        best_seconds: T*, where there is one.
-        requests: How many requests were sent.
-        best_requests: R*.
-        violations: V.
-        attempts: A.
-        peak: A1s.
-        lag: L, where capacity was restored at a known time; infinity for never.
-        duplicates: DUP.
-        lost: LOST.
-        token_waste: TW.
-        late: LA.
-        truth: TR.
-        fairness: F.
-        has_hung: Whether jobs waited for what would never have come.
-        quality: RQ.
-    """
-
-    completion: float
-    seconds: float
-    best_seconds: float | None
-    requests: int
-    best_requests: float
-    violations: int
-    attempts: float
-    peak: float
-    lag: float | None
-    duplicates: int
-    lost: int
-    token_waste: float
-    late: int
-    truth: float
-    fairness: float
-    has_hung: bool
-    quality: float
+    completion: float  # C
+    seconds: float  # until the last job was done; for a queue, until it was drained
+    best_seconds: float | None  # T*, where there is one
+    requests: int  # that were sent
+    best_requests: float  # R*
+    violations: int  # V
+    attempts: float  # A
+    peak: float  # A1s
+    lag: float | None  # L, where capacity was restored at a known time; infinity for never
+    duplicates: int  # DUP
+    lost: int  # LOST
+    token_waste: float  # TW
+    late: int  # LA
+    truth: float  # TR
+    fairness: float  # F
+    has_hung: bool  # whether jobs waited for something that would never have come
+    quality: float  # RQ
 
     @property
     def stretch(self) -> float | None:
@@ -181,17 +161,19 @@ def _restored_at(scenario: Scenario) -> float | None:
 
 def _lag(scenario: Scenario, done: list[float], restored: float) -> float:
     """Seconds after `restored` from which on goodput holds for five seconds."""
-    last = done[-1] if done else 0.0
+    jobs, last = scenario.jobs, done[-1] if done else 0.0
     at = restored
     while at <= scenario.horizon:
-        arrived = _offered_until(scenario, at + _HOLDS)
+        arrived = jobs.count
+        if jobs.rate:
+            arrived = min(arrived, int((at + _HOLDS) * jobs.rate))
         already = bisect_left(done, at)
         left = arrived - already
         if left <= 0:
             return at - restored if len(done) >= arrived else inf
         wanted = min(_capacity(scenario) * _HOLDS, left)
-        if scenario.jobs.rate:
-            wanted = min(scenario.jobs.rate * _HOLDS, wanted)
+        if jobs.rate:
+            wanted = min(jobs.rate * _HOLDS, wanted)
         if bisect_left(done, at + _HOLDS) - already >= _SHARE * wanted:
             return at - restored
         if at > last:
@@ -222,11 +204,6 @@ def _drained(scenario: Scenario, jobs: list[JobEnd], restored: float) -> float:
     if any(job.verdict != "done" for job in jobs):
         return inf
     return max(job.ended_at for job in jobs) - restored  # no job began any more: it was the last
-
-
-def _offered_until(scenario: Scenario, at: float) -> int:
-    rate = scenario.jobs.rate
-    return min(scenario.jobs.count, int(at * rate)) if rate else scenario.jobs.count
 
 
 def _capacity(scenario: Scenario) -> float:

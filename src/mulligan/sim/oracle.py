@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from .randomness import Luck
-from .server import ArrivedRequest, Question, Server, SimulatedJob, limiter_of
+from .randomness import SeededRandom
+from .server import Draw, Server, SimulatedJob, limiter_of
 
 if TYPE_CHECKING:
     from .limiters import Limiter
@@ -29,17 +29,11 @@ _FIRST_LOOK = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The optimum of one scenario.
+    """The optimum of one scenario."""
 
-    Args:
-        seconds: T*; None where time is not what the scenario is about.
-        requests: R*.
-        jobs: How many jobs can be done by their deadlines.
-    """
-
-    seconds: float | None
-    requests: float
-    jobs: int
+    seconds: float | None  # T*; None where time is not what the scenario is about
+    requests: float  # R*
+    jobs: int  # how many jobs can be done by their deadlines
 
 
 def optimum(scenario: Scenario, seed: int = 0) -> Optimum:
@@ -50,11 +44,12 @@ def optimum(scenario: Scenario, seed: int = 0) -> Optimum:
     requests = _sendings(scenario)
     if scenario.queue is not None:
         return Optimum(_drained(scenario), requests, jobs.count)
-    is_random = any(fault.share < 1 for fault in scenario.faults) or jobs.cut or jobs.lost
-    if is_random and not scenario.limits:
+    if _is_random(scenario) and not scenario.limits:
         return Optimum(None, requests, jobs.count)
     strangers = scenario.processes if scenario.store == "apart" else 1
-    seconds = _schedule(scenario)[-1] + _learning(scenario)
+    # Until a first answer can have told anything.
+    learning = scenario.latency.round_trip if scenario.limits or scenario.faults else 0.0
+    seconds = _schedule(scenario)[-1] + learning
     for fault in scenario.faults:
         if fault.share >= 1 and fault.retry_after:
             requests += strangers
@@ -98,20 +93,17 @@ def _is_found_by_rejection(scenario: Scenario) -> bool:
     )
 
 
-def _learning(scenario: Scenario) -> float:
-    """Seconds until a first answer can have told anything."""
-    return scenario.latency.round_trip if scenario.limits or scenario.faults else 0.0
-
-
 def completions(scenario: Scenario) -> list[float]:
     """When each job is answered at the best, in order; empty where there is no best time."""
     if scenario.queue is not None or scenario.jobs.deadline:
         return []
-    if any(fault.share < 1 for fault in scenario.faults) or scenario.jobs.lost:
-        return []
-    if scenario.jobs.cut:
-        return []
-    return _schedule(scenario)
+    return [] if _is_random(scenario) else _schedule(scenario)
+
+
+def _is_random(scenario: Scenario) -> bool:
+    """Whether requests fail by chance."""
+    is_share = any(fault.share < 1 for fault in scenario.faults)
+    return is_share or bool(scenario.jobs.cut or scenario.jobs.lost)
 
 
 def _schedule(scenario: Scenario) -> list[float]:
@@ -203,16 +195,16 @@ def _drained(scenario: Scenario) -> float:
 
 def _by_deadline(scenario: Scenario, seed: int) -> Optimum:
     """Jobs with a deadline, each alone: repeat at once while there is time for a usual answer."""
-    server, luck = Server(scenario, Luck(seed)), Luck(seed)
+    server, random = Server(scenario, SeededRandom(seed)), SeededRandom(seed)
     latency, done, requests = scenario.latency, 0, 0
     for number in range(scenario.jobs.count):
         job = SimulatedJob(number, tokens=scenario.jobs.tokens)
         at, attempt = 0.0, 0
         while scenario.jobs.deadline - at >= latency.median:
-            reply = server.arrive(at, ArrivedRequest(job, attempt))
+            reply = server.arrive(at, job, attempt)
             requests += 1
-            at += luck.around(latency.network, Question.UP, number, attempt)
-            at += reply.takes + luck.around(latency.network, Question.DOWN, number, attempt)
+            at += random.around(latency.network, Draw.UP, number, attempt)
+            at += reply.takes + random.around(latency.network, Draw.DOWN, number, attempt)
             attempt += 1
             if reply.ending == "answered":
                 done += at <= scenario.jobs.deadline

@@ -11,17 +11,18 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from html import escape
 from math import ceil, floor, inf, log10
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..core.duration import duration_text
 from .oracle import completions
-from .server import limiter_of, served_at
+from .server import limiter_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .compare import Run
-    from .scenario import Scenario, ServerLimit
+    from .scenario import Scenario, ServerLimit, ServerQueue
 
 __all__ = ("as_html", "as_png", "as_svg")
 
@@ -66,19 +67,19 @@ def as_svg(runs: Sequence[Run]) -> str:
     columns = min(len(runs), _COLUMNS)
     rows = ceil(len(runs) / _COLUMNS)
     panel = _ABOVE + _BELOW + 2 * _GAP + 52
-    width = max(_LEFT + columns * (_WIDTH + _LEFT - 12) + 8, _LEFT + _legend_width())
+    legend = sum(44 + 6.4 * len(label) for label, *_ in _LEGEND)
+    width = max(_LEFT + columns * (_WIDTH + _LEFT - 12) + 8, _LEFT + legend)
     height = _TOP + rows * panel + 34
     fonts = "DejaVu Sans, Helvetica, Arial, sans-serif"
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    # Lines of about the width of the picture, two at most.
+    shows = wrap(scenario.shows, max(20, int((width - 2 * _LEFT) / 5.8)), break_on_hyphens=False)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{fonts}" fill="{_TEXT}">',
         f"<title>{escape(scenario.name)}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
         _text(_LEFT, 26, scenario.name, size=16, weight="bold"),
-        *(
-            _text(_LEFT, 44 + 15 * at, line)
-            for at, line in enumerate(_wrapped(scenario.shows, width - 2 * _LEFT))
-        ),
+        *(_text(_LEFT, 44 + 15 * at, line) for at, line in enumerate(shows[:2])),
         _legend(_LEFT, height - 16),
     ]
     for at, each in enumerate(runs):
@@ -113,7 +114,7 @@ def _axes(runs: Sequence[Run]) -> _Axes:
     best = runs[0].metrics.best_seconds
     if best is not None and scenario.queue is not None:
         best += scenario.queue.slow_until
-    last = max(_last(each) for each in runs)
+    last = max((at for each in runs for at in (*_done(each), *_sent(each))), default=0.0)
     latest = (scenario.jobs.count / scenario.jobs.rate) if scenario.jobs.rate else 0.0
     if best is not None and best < inf:
         last = min(last, max(_LONGEST * best, latest * 1.2))
@@ -131,15 +132,12 @@ def _axes(runs: Sequence[Run]) -> _Axes:
     return replace(axes, top=min(top * 1.15, max([*sent, 2])))
 
 
-def _last(run: Run) -> float:
-    """When the last thing happened in a run."""
-    done = [job.ended_at for job in run.ledger.jobs if job.verdict == "done"]
-    sent = [request.sent_at for request in run.ledger.requests]
-    return max([*done, *sent], default=0.0)
-
-
 def _sent(run: Run) -> list[float]:
     return [request.sent_at for request in run.ledger.requests]
+
+
+def _done(run: Run) -> list[float]:
+    return sorted(job.ended_at for job in run.ledger.jobs if job.verdict == "done")
 
 
 def _binned(times: Sequence[float], axes: _Axes) -> list[int]:
@@ -164,7 +162,7 @@ def _capacity(scenario: Scenario, axes: _Axes) -> list[float]:
         if down >= axes.width - 1e-9:
             found.append(0.0)
         elif scenario.queue is not None:
-            found.append(_served(scenario, begin, end))
+            found.append(_served(scenario.queue, begin, end))
         else:
             found.append(min([each.between(begin, end) for each in limits], default=inf))
     return found
@@ -195,33 +193,27 @@ class _Taking:
                 return count
 
 
-def _served(scenario: Scenario, begin: float, end: float) -> float:
+def _served(queue: ServerQueue, begin: float, end: float) -> float:
     """Requests that a queue serves between two times."""
-    queue = scenario.queue
-    assert queue is not None  # noqa: S101 -- the caller has looked
-    low, high = 0.0, queue.rate * (end - begin)
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if served_at(queue, begin, middle) <= end else (low, middle)
-    return low
+    slow = max(0.0, min(end, queue.slow_until) - max(begin, queue.slow_from))
+    return queue.rate * (end - begin - slow) + queue.slow_rate * slow
 
 
 def _panel(
     run: Run, axes: _Axes, capacity: list[float], best: list[float], *, x: float, y: float
 ) -> str:
     metrics = run.metrics
-    done = sum(job.verdict == "done" for job in run.ledger.jobs)
-    stretch = "" if metrics.stretch is None else f" · {metrics.stretch:.2f} times T*"
-    if metrics.completion < 1:
-        stretch = ""
+    stretch = ""
+    if metrics.stretch is not None and metrics.completion >= 1:
+        stretch = f" · {metrics.stretch:.2f} times T*"
     head = [
         _text(x, y, run.policy, size=13, weight="bold"),
         _text(x + _WIDTH, y, f"RQ {metrics.quality:.0f}", size=13, weight="bold", anchor="end"),
         _text(
             x,
             y + 16,
-            f"{done:,} of {len(run.ledger.jobs):,} done · {metrics.requests:,} requests, "
-            f"best {metrics.best_requests:,.0f}{stretch}",
+            f"{len(_done(run)):,} of {len(run.ledger.jobs):,} done · "
+            f"{metrics.requests:,} requests, best {metrics.best_requests:,.0f}{stretch}",
             size=10,
         ),
     ]
@@ -285,14 +277,11 @@ def _line_of_capacity(axes: _Axes, capacity: list[float], x: float, y: float) ->
     for at, each in enumerate(capacity):
         height = y + _ABOVE - min(each / axes.top, 1.0) * _ABOVE
         points += [f"{x + at * step:.1f},{height:.1f}", f"{x + (at + 1) * step:.1f},{height:.1f}"]
-    return (
-        f'<polyline points="{" ".join(points)}" fill="none" stroke="{_CAPACITY}" '
-        f'stroke-width="1.4" stroke-dasharray="4 3"/>'
-    )
+    return _polyline(points, f'stroke="{_CAPACITY}" stroke-width="1.4" stroke-dasharray="4 3"')
 
 
 def _curve(run: Run, axes: _Axes, best: list[float], x: float, y: float) -> str:
-    done = sorted(job.ended_at for job in run.ledger.jobs if job.verdict == "done")
+    done = _done(run)
     parts = [_frame(x, y, _BELOW, axes.jobs, "jobs done"), _ticks(axes, x, y + _BELOW)]
     if best:
         style = f'stroke="{_BEST}" stroke-width="1.4" stroke-dasharray="4 3"'
@@ -310,6 +299,10 @@ def _steps(times: list[float], axes: _Axes, x: float, y: float, style: str) -> s
     for at in range(_WIDTH + 1):
         share = bisect_right(times, axes.end * at / _WIDTH) / axes.jobs
         points.append(f"{x + at},{y + _BELOW * (1 - share):.1f}")
+    return _polyline(points, style)
+
+
+def _polyline(points: list[str], style: str) -> str:
     return f'<polyline points="{" ".join(points)}" fill="none" {style}/>'
 
 
@@ -331,22 +324,19 @@ def _ticks(axes: _Axes, x: float, y: float) -> str:
     while time <= axes.end:
         at = x + _WIDTH * time / axes.end
         parts.append(_line(at, y, at, y + 4, _BEST))
-        parts.append(_text(at, y + 15, duration_text(_round(time)), size=9, anchor="middle"))
+        shown = duration_text(round(time, 1) if time < 10 else round(time))
+        parts.append(_text(at, y + 15, shown, size=9, anchor="middle"))
         time += step
     return "\n".join(parts)
 
 
-_LEGEND = (
+_LEGEND = (  # label, colour, dashes, whether it is a box
     ("served", _SERVED, "", True),
     ("failed or rejected", _REJECTED, "", True),
     ("capacity", _CAPACITY, "4 3", False),
     ("jobs done", _DONE, "", False),
     ("the best any client could do", _BEST, "4 3", False),
 )
-
-
-def _legend_width() -> float:
-    return sum(44 + 6.4 * len(label) for label, *_ in _LEGEND)
 
 
 def _legend(x: float, y: float) -> str:
@@ -373,36 +363,18 @@ def _nice_time(value: float) -> float:
     return next((step for step in steps if step >= value), 86400.0)
 
 
-def _round(seconds: float) -> float:
-    return round(seconds, 1) if seconds < 10 else round(seconds)
-
-
-def _wrapped(text: str, width: float) -> list[str]:
-    """`text` in lines of about `width` pixels, two at most."""
-    most, lines, line = max(20, int(width / 5.8)), [], ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > most:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    return [*lines, line][:2]
-
-
 def _text(
     x: float,
     y: float,
     text: str,
     *,
     size: int = 11,
-    weight: str = "normal",
-    anchor: str = "start",
+    weight: str = "",
+    anchor: str = "",
     colour: str = "",
 ) -> str:
-    extra = (f' font-weight="{weight}"' if weight != "normal" else "") + (
-        f' text-anchor="{anchor}"' if anchor != "start" else ""
-    )
-    extra += f' fill="{colour}"' if colour else ""
+    given = {"font-weight": weight, "text-anchor": anchor, "fill": colour}
+    extra = "".join(f' {name}="{value}"' for name, value in given.items() if value)
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{extra}>{escape(text)}</text>'
 
 

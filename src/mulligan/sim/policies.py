@@ -16,6 +16,7 @@ from ..api.guard import Guard
 from ..calls.notes import story
 from ..classify.objects import headers_of
 from ..config.loader import load_policy
+from ..core.decisions import Ending
 from ..core.presets import PRESETS, preset
 from ..errors import SettingError
 from .engine import Again, Unknown
@@ -28,21 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ("DEFAULT", "NO_RETRIES", "PATIENT", "Guarded", "NoRetries", "named")
 
-# Endings that leave it open whether the call was made.
-_UNKNOWN = frozenset({"maybe_applied"})
-
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Calls behind a guard.
-
-    Args:
-        name: What the table calls it.
-        options: Options of the guard.
-    """
+    """Calls behind a guard."""
 
     name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the guard
 
     def clients(self, settings: PolicyContext) -> Clients:
         return _Guards(self.options, settings)
@@ -56,12 +49,9 @@ class _Guards:
         self._guards: dict[str, Guard] = {}
 
     def _guard(self, job: SimulatedJob) -> Guard:
-        guard = self._guards.get(job.model)
-        if guard is None:
-            guard = self._guards[job.model] = self._new(job)
-        return guard
-
-    def _new(self, job: SimulatedJob) -> Guard:
+        known = self._guards.get(job.model)
+        if known is not None:
+            return known
         scenario = self._settings.scenario
         options: dict[str, Any] = {"effects": job.effects}
         if scenario.states_quota:
@@ -72,7 +62,9 @@ class _Guards:
             options["deadline"] = job.deadline
         if job.effects == "unsafe":
             options["verify"] = self._verify
-        return Guard(f"simulated {job.model}".strip(), **{**options, **self._options})
+        guard = Guard(f"simulated {job.model}".strip(), **{**options, **self._options})
+        self._guards[job.model] = guard
+        return guard
 
     async def _verify(self, _send: object, job: SimulatedJob) -> Any:
         return await self._settings.verify(job)
@@ -82,7 +74,7 @@ class _Guards:
             return await self._guard(job).acall(_request, send, job)
         except Exception as error:
             told = story(error)
-            if told is not None and told.ending in _UNKNOWN:
+            if told is not None and told.ending == Ending.MAYBE_APPLIED:
                 raise Unknown(told.summary) from error
             if told is not None and told.retry_at is not None:
                 clock = self._settings.clock
@@ -100,12 +92,10 @@ class NoRetries:
 
     name: str
 
-    def clients(self, settings: PolicyContext) -> Clients:  # noqa: ARG002 -- the seam's signature
-        return _Once()
+    def clients(self, settings: PolicyContext) -> Clients:  # noqa: ARG002 -- as every Contender
+        return self
 
-
-class _Once:
-    async def call(self, send: Callable[[], Awaitable[Any]], job: SimulatedJob) -> Any:  # noqa: ARG002 -- the seam's signature
+    async def call(self, send: Callable[[], Awaitable[Any]], job: SimulatedJob) -> Any:  # noqa: ARG002 -- as all Clients
         return await send()
 
 

@@ -1,4 +1,4 @@
-"""Random numbers that depend on the question asked, not on the order of questions.
+"""Random numbers that depend on what they are drawn for, not on the order of draws.
 
 Whether the second request of job 7 fails must not depend on what other jobs did before: so two
 policies with one seed meet the same server, and their results are comparable.
@@ -9,38 +9,34 @@ from __future__ import annotations
 from math import exp
 from statistics import NormalDist
 
-__all__ = ("Luck",)
+__all__ = ("SeededRandom",)
 
 _MASK = (1 << 64) - 1
 _NORMAL = NormalDist()
 
 
-class Luck:
-    """Numbers for every question of one run.
-
-    Args:
-        seed: The same seed, the same answers.
-    """
+class SeededRandom:
+    """The random numbers of one run; the same seed gives the same ones."""
 
     __slots__ = ("_seed",)
 
     def __init__(self, seed: int) -> None:
         self._seed = _mixed(seed & _MASK)
 
-    def roll(self, question: int, *subjects: int) -> float:
-        """A number in [0, 1) for this question about these subjects."""
-        state = self._seed ^ (question * 0x9E3779B97F4A7C15 & _MASK)
+    def roll(self, draw: int, *subjects: int) -> float:
+        """A number in [0, 1) for this draw about these subjects."""
+        state = self._seed ^ (draw * 0x9E3779B97F4A7C15 & _MASK)
         for each in subjects:
             state = _mixed((state + each * 0xD1B54A32D192ED03 + 1) & _MASK)
         return (_mixed(state) >> 11) / 9007199254740992.0
 
-    def around(self, middle: float, question: int, *subjects: int) -> float:
+    def around(self, middle: float, draw: int, *subjects: int) -> float:
         """A number within a tenth of `middle`."""
-        return middle * (0.9 + 0.2 * self.roll(question, *subjects))
+        return middle * (0.9 + 0.2 * self.roll(draw, *subjects))
 
-    def lognormal(self, median: float, sigma: float, question: int, *subjects: int) -> float:
+    def lognormal(self, median: float, sigma: float, draw: int, *subjects: int) -> float:
         """A log-normal number."""
-        roll = self.roll(question, *subjects)
+        roll = self.roll(draw, *subjects)
         return median * exp(sigma * _NORMAL.inv_cdf(min(max(roll, 1e-12), 1 - 1e-12)))
 
 

@@ -17,25 +17,16 @@ __all__ = ("FaultPeriod", "Hints", "Jobs", "Latency", "Scenario", "ServerLimit",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimit:
-    """A limit of the server.
+    """A limit of the server."""
 
-    Args:
-        kind: How it counts: a token bucket, a fixed window, a sliding log, or requests at a time.
-        quota: Units in a full bucket or a window; for ``concurrency``, requests at a time.
-        per: Seconds in which a bucket refills, or a window's length.
-        first: When the first window ends, in seconds; default: after `per`.
-        unit: What is counted: requests, or the tokens of a job.
-        model: Counts only jobs for this model; all jobs where empty.
-        fee: Units that a rejected request costs; buckets only.
-    """
-
+    # A token bucket, a fixed window, a sliding log, or requests at a time.
     kind: Literal["bucket", "window", "sliding", "concurrency"]
-    quota: int
-    per: Seconds = 60.0
-    first: Seconds | None = None
-    unit: Literal["requests", "tokens"] = "requests"
-    model: str = ""
-    fee: float = 0.0
+    quota: int  # units in a full bucket or a window; for `concurrency`, requests at a time
+    per: Seconds = 60.0  # seconds in which a bucket refills, or a window's length
+    first: Seconds | None = None  # when the first window ends, in seconds; default: after `per`
+    unit: Literal["requests", "tokens"] = "requests"  # what is counted
+    model: str = ""  # counts only jobs for this model; all jobs where empty
+    fee: float = 0.0  # units that a rejected request costs; buckets only
 
     def __post_init__(self) -> None:
         if self.quota < 1:
@@ -45,21 +36,13 @@ class ServerLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultPeriod:
-    """A time in which the server fails requests.
+    """A time in which the server fails requests."""
 
-    Args:
-        end: When it ends, in seconds; 0 for never.
-        start: When it begins.
-        status: What requests are answered with; 0 for a refused connection.
-        share: The share of requests that fails, 1 for an outage.
-        retry_after: Whether the answer states the time that is left.
-    """
-
-    end: Seconds = 0.0
-    start: Seconds = 0.0
-    status: int = 503
-    share: float = 1.0
-    retry_after: bool = False
+    end: Seconds = 0.0  # when it ends, in seconds; 0 for never
+    start: Seconds = 0.0  # when it begins
+    status: int = 503  # what requests are answered with; 0 for a refused connection
+    share: float = 1.0  # the share of requests that fails, 1 for an outage
+    retry_after: bool = False  # whether the answer states the time that is left
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -75,19 +58,12 @@ class FaultPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerQueue:
-    """A server with a queue: requests whose clients have left are served all the same.
+    """A server with a queue: requests whose clients have left are served all the same."""
 
-    Args:
-        rate: Requests served in a second.
-        slow_rate: The same while it is slow.
-        slow_from: When it becomes slow.
-        slow_until: When it is fast again.
-    """
-
-    rate: float
-    slow_rate: float
-    slow_from: Seconds
-    slow_until: Seconds
+    rate: float  # requests served in a second
+    slow_rate: float  # the same while it is slow
+    slow_from: Seconds  # when it becomes slow
+    slow_until: Seconds  # when it is fast again
 
     def __post_init__(self) -> None:
         if not 0 < self.slow_rate <= self.rate:
@@ -104,33 +80,24 @@ class ServerQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What the server states about its limits.
+    """What the server states about its limits."""
 
-    Args:
-        retry_after: The Retry-After of a rejection: the truth in whole seconds, a tenth of it, an
-            hour whatever is true, the truth times a random number from 0.3 to 3, or none.
-        headers: Quota headers on every answer of the limiter, in this vendor's style.
-    """
-
+    # The Retry-After of a rejection: the truth in whole seconds, a tenth of it, an hour whatever is
+    # true, the truth times a random number from 0.3 to 3, or none.
     retry_after: Literal["exact", "short", "huge", "drifting", "none"] = "none"
+    # Quota headers on every answer of the limiter, in this vendor's style.
     headers: Literal["none", "x-ratelimit", "anthropic", "ratelimit"] = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long a request is under way.
+    """How long a request is under way."""
 
-    Args:
-        network: Seconds each way, give or take a tenth.
-        service: Median seconds that the server takes for an admitted request.
-        shape: How these vary: not at all, evenly by a tenth, or log-normally.
-        spread: Sigma of the log-normal.
-    """
-
-    network: Seconds = 0.1
-    service: Seconds = 0.0
+    network: Seconds = 0.1  # seconds each way, give or take a tenth
+    service: Seconds = 0.0  # median seconds that the server takes for an admitted request
+    # How these vary: not at all, evenly by a tenth, or log-normally.
     shape: Literal["fixed", "uniform", "lognormal"] = "uniform"
-    spread: float = 0.5
+    spread: float = 0.5  # sigma of the log-normal
 
     @property
     def round_trip(self) -> float:
@@ -145,37 +112,22 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """What there is to do.
-
-    Args:
-        count: How many jobs.
-        agents: How many agents do them, one after another each; 0 for one job per agent.
-        rate: Jobs that begin in a second; 0 where all begin at once.
-        effects: What happens if a request of it is made twice.
-        tokens: Tokens of a job.
-        models: Models that jobs are for, with the share of each.
-        deadline: Seconds for each job; 0 for none.
-        timeout: Seconds after which the client abandons a request; 0 for never.
-        lost: The share of requests whose reply is lost.
-        committed: Of these, the share whose work was done.
-        cut: The share of answers that break off in the middle.
-        cut_at: How much of such an answer was delivered and billed.
-        comes_back: Whether a job that was put off until a stated time is tried again then, as a
-            worker does.
-    """
+    """What there is to do."""
 
     count: int
-    agents: int = 0
-    rate: float = 0.0
+    agents: int = 0  # each does its jobs one after another; 0 for one job per agent
+    rate: float = 0.0  # jobs that begin in a second; 0 where all begin at once
+    # What happens if a request of it is made twice.
     effects: Literal["read", "idempotent", "keyed", "unsafe"] = "read"
-    tokens: float = 1000.0
-    models: dict[str, float] = field(default_factory=dict)
-    deadline: Seconds = 0.0
-    timeout: Seconds = 0.0
-    lost: float = 0.0
-    committed: float = 0.5
-    cut: float = 0.0
-    cut_at: float = 0.5
+    tokens: float = 1000.0  # of a job
+    models: dict[str, float] = field(default_factory=dict)  # the share of jobs for each
+    deadline: Seconds = 0.0  # seconds for each job; 0 for none
+    timeout: Seconds = 0.0  # seconds after which the client abandons a request; 0 for never
+    lost: float = 0.0  # the share of requests whose reply is lost
+    committed: float = 0.5  # of these, the share whose work was done
+    cut: float = 0.0  # the share of answers that break off in the middle
+    cut_at: float = 0.5  # how much of such an answer was delivered and billed
+    # Whether a job that was put off until a stated time is tried again then, as a worker does.
     comes_back: bool = False
 
     def __post_init__(self) -> None:
@@ -209,37 +161,22 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A server, its clients, and what is asked of it.
+    """A server, its clients, and what is asked of it."""
 
-    Args:
-        name: What it is called; a file's name by default.
-        shows: What it shows, in a sentence.
-        optimum: Where its T* and R* come from.
-        jobs: What there is to do.
-        limits: The server's limits.
-        faults: When it fails.
-        queue: Its queue, if it has one.
-        hints: What it states.
-        latency: How long a request takes.
-        processes: How many processes the agents are spread over.
-        store: Whether these share a store, or know nothing of each other.
-        dies_at: When every process dies and is started again with what its store kept; 0 for never.
-        horizon: Seconds after which unfinished jobs count as not done.
-    """
-
-    name: str = "scenario"
-    shows: str = ""
-    optimum: str = ""
+    name: str = "scenario"  # by default the name of its file
+    shows: str = ""  # in a sentence
+    optimum: str = ""  # where its T* and R* come from
     jobs: Jobs
     limits: tuple[ServerLimit, ...] = ()
     faults: tuple[FaultPeriod, ...] = ()
     queue: ServerQueue | None = None
     hints: Hints = Hints()
     latency: Latency = Latency()
-    processes: int = 1
-    store: Literal["shared", "apart"] = "apart"
+    processes: int = 1  # that the agents are spread over
+    store: Literal["shared", "apart"] = "apart"  # whether they share a store
+    # When every process dies and is started again with what its store kept; 0 for never.
     dies_at: Seconds = 0.0
-    horizon: Seconds = 3600.0
+    horizon: Seconds = 3600.0  # seconds after which unfinished jobs count as not done
 
     # Read by pydantic when a file is validated against this class: an unknown key is an error.
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- pydantic's protocol

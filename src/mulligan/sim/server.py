@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .limiters import Limiter
-    from .randomness import Luck
+    from .randomness import SeededRandom
     from .scenario import FaultPeriod, Scenario, ServerLimit, ServerQueue
 
 __all__ = (
-    "ArrivedRequest",
-    "Question",
+    "Draw",
     "Server",
     "ServerReply",
     "SimulatedJob",
@@ -37,8 +36,8 @@ _AN_HOUR = 3600.0
 Ending = Literal["answered", "status", "refused", "lost", "timeout", "cut"]
 
 
-class Question(IntEnum):
-    """Questions that are answered by random numbers."""
+class Draw(IntEnum):
+    """What a random number is drawn for."""
 
     UP = 1
     DOWN = 2
@@ -53,59 +52,29 @@ class Question(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedJob:
-    """One thing to do.
+    """One job: what an agent asks the server for, with as many requests as it takes."""
 
-    Args:
-        number: Which one, from 0.
-        model: Which model it is for, or empty.
-        tokens: The tokens it needs.
-        effects: What happens if a request of it is made twice.
-        deadline: Seconds for it; 0 for none.
-    """
-
-    number: int
+    number: int  # from 0
     model: str = ""
     tokens: float = 1000.0
     effects: Literal["read", "idempotent", "keyed", "unsafe"] = "read"
-    deadline: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ArrivedRequest:
-    """One request as it arrives.
-
-    Args:
-        job: What for.
-        attempt: Which request of that job, from 0.
-    """
-
-    job: SimulatedJob
-    attempt: int
+    deadline: float = 0.0  # seconds; 0 for none
 
 
 @dataclass(slots=True)
 class ServerReply:
-    """What became of one request.
+    """What became of one request."""
 
-    Args:
-        ending: What the client sees: an answer, an error status, a refused connection, a
-            connection that breaks before the answer or in the middle of it, or its own timeout.
-        takes: Seconds until the reply leaves the server, or the client stops waiting.
-        status: The HTTP status; 0 where there is none.
-        headers: The reply's headers.
-        body: The reply's body.
-        is_applied: Whether the work was done.
-        tokens: Tokens that are billed.
-        closed_for: Seconds for which the server has truthfully said that it takes no request.
-    """
-
+    # What the client sees: an answer, an error status, a refused connection, a connection that
+    # breaks before the answer or in the middle of it, or its own timeout.
     ending: Ending
-    takes: float = 0.0
-    status: int = 0
+    takes: float = 0.0  # seconds until the reply leaves the server, or the client stops waiting
+    status: int = 0  # 0 where there is none
     headers: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
-    is_applied: bool = False
-    tokens: float = 0.0
+    is_applied: bool = False  # whether the work was done
+    tokens: float = 0.0  # tokens that are billed
+    # Seconds for which the server has truthfully said that it takes no request.
     closed_for: float | None = None
 
 
@@ -141,63 +110,52 @@ def served_at(queue: ServerQueue, begun: float, work: float = 1.0) -> float:
 
 
 class Server:
-    """One simulated server.
+    """One simulated server; `wall` is the epoch second at which its time 0 is."""
 
-    Args:
-        scenario: What it does.
-        luck: Its luck.
-        wall: The epoch second at which its time 0 is.
-    """
-
-    def __init__(self, scenario: Scenario, luck: Luck, wall: float = 0.0) -> None:
-        self._scenario, self._luck, self._wall = scenario, luck, wall
+    def __init__(self, scenario: Scenario, random: SeededRandom, wall: float = 0.0) -> None:
+        self._scenario, self._random, self._wall = scenario, random, wall
         self._limits = [(limit, limiter_of(limit)) for limit in scenario.limits]
         self._free_at = 0.0  # when the queue is empty
 
-    def arrive(self, now: float, asked: ArrivedRequest) -> ServerReply:
-        """Answer a request that arrives at `now`; times never go back."""
+    def arrive(self, now: float, job: SimulatedJob, attempt: int) -> ServerReply:
+        """Answer the request number `attempt` (from 0) of a job; `now` never goes back."""
         for fault in self._scenario.faults:
-            if fault.is_on(now) and self._is_hit(fault, asked):
+            if fault.is_on(now) and self._is_hit(fault, job.number, attempt):
                 return self._failed(fault, now)
-        takes = self._service(asked)
-        refused = self._refused(now, asked, takes)
+        takes = self._service(job.number, attempt)
+        refused = self._refused(now, job, attempt, takes)
         if refused is not None:
             return refused
         if self._scenario.queue is not None:
-            takes = self._queued(self._scenario.queue, now)
+            self._free_at = served_at(self._scenario.queue, max(now, self._free_at))
+            takes = self._free_at - now
             timeout = self._scenario.jobs.timeout
             if timeout and takes > timeout:
                 return ServerReply("timeout", timeout, is_applied=True)
-        return self._admitted(now, asked, takes)
+        return self._admitted(now, job, attempt, takes)
 
-    def _is_hit(self, fault: FaultPeriod, asked: ArrivedRequest) -> bool:
-        if fault.share >= 1:
-            return True
-        return self._luck.roll(Question.FAULT, asked.job.number, asked.attempt) < fault.share
+    def _is_hit(self, fault: FaultPeriod, job: int, attempt: int) -> bool:
+        return fault.share >= 1 or self._random.roll(Draw.FAULT, job, attempt) < fault.share
 
     def _failed(self, fault: FaultPeriod, now: float) -> ServerReply:
         if not fault.status:
             return ServerReply("refused")
-        reply = ServerReply("status", status=fault.status, body=_said(fault.status))
+        reply = ServerReply("status", status=fault.status, body=_error_body(fault.status))
         if fault.retry_after and fault.end:
             reply.closed_for = fault.end - now
             reply.headers["retry-after"] = str(ceil(fault.end - now))
         return reply
 
-    def _service(self, asked: ArrivedRequest) -> float:
+    def _service(self, job: int, attempt: int) -> float:
         latency = self._scenario.latency
-        subjects = (Question.SERVICE, asked.job.number, asked.attempt)
+        subjects = (Draw.SERVICE, job, attempt)
         match latency.shape:
             case "fixed":
                 return latency.service
             case "uniform":
-                return self._luck.around(latency.service, *subjects)
+                return self._random.around(latency.service, *subjects)
             case "lognormal":
-                return self._luck.lognormal(latency.service, latency.spread, *subjects)
-
-    def _queued(self, queue: ServerQueue, now: float) -> float:
-        self._free_at = served_at(queue, max(now, self._free_at))
-        return self._free_at - now
+                return self._random.lognormal(latency.service, latency.spread, *subjects)
 
     # Limits
 
@@ -208,9 +166,11 @@ class Server:
             if not limit.model or limit.model == job.model
         ]
 
-    def _refused(self, now: float, asked: ArrivedRequest, takes: float) -> ServerReply | None:
+    def _refused(
+        self, now: float, job: SimulatedJob, attempt: int, takes: float
+    ) -> ServerReply | None:
         """The rejection, if a limit has no room; else the request is booked."""
-        limits = self._limits_for(asked.job)
+        limits = self._limits_for(job)
         answers = [limiter.look(now, cost) for _, limiter, cost in limits]
         if all(answer.passes for answer in answers):
             for _, limiter, cost in limits:
@@ -218,22 +178,19 @@ class Server:
             return None
         for _, limiter, _ in limits:
             limiter.refuse(now)
-        waits = [
-            self._wait(limiter, now, cost)
+        # Seconds until there is room, after what the rejection itself has cost.
+        wait = max(
+            max(limiter.look(now, cost).retry_in, 0.0)
             for (_, limiter, cost), answer in zip(limits, answers, strict=True)
             if not answer.passes
-        ]
-        reply = ServerReply("status", status=429, body=_said(429))
-        self._state(reply, limits, now)
-        self._hint(reply, max(waits), asked)
+        )
+        reply = ServerReply("status", status=429, body=_error_body(429))
+        self._state_quota(reply, limits, now)
+        self._state_wait(reply, wait, job.number, attempt)
         return reply
 
-    @staticmethod
-    def _wait(limiter: Limiter, now: float, cost: float) -> float:
-        """Seconds until there is room, after what the rejection itself has cost."""
-        return max(limiter.look(now, cost).retry_in, 0.0)
-
-    def _hint(self, reply: ServerReply, wait: float, asked: ArrivedRequest) -> None:
+    def _state_wait(self, reply: ServerReply, wait: float, job: int, attempt: int) -> None:
+        """State the wait, or a wrong one, as the scenario has it."""
         hint = wait
         match self._scenario.hints.retry_after:
             case "none":
@@ -245,11 +202,11 @@ class Server:
             case "huge":
                 hint = _AN_HOUR
             case "drifting":
-                drift = self._luck.roll(Question.DRIFT, asked.job.number, asked.attempt)
+                drift = self._random.roll(Draw.DRIFT, job, attempt)
                 hint = wait * 0.3 * 10**drift
         reply.headers["retry-after"] = str(max(1, ceil(hint - 1e-9)))
 
-    def _state(
+    def _state_quota(
         self, reply: ServerReply, limits: list[tuple[ServerLimit, Limiter, float]], now: float
     ) -> None:
         """State what is left, as the vendor would."""
@@ -267,20 +224,19 @@ class Server:
 
     # Admitted
 
-    def _admitted(self, now: float, asked: ArrivedRequest, takes: float) -> ServerReply:
-        jobs, job = self._scenario.jobs, asked.job
-        subjects = (job.number, asked.attempt)
+    def _admitted(self, now: float, job: SimulatedJob, attempt: int, takes: float) -> ServerReply:
+        jobs, subjects = self._scenario.jobs, (job.number, attempt)
         reply = ServerReply("answered", takes, 200, is_applied=True, tokens=job.tokens)
-        self._state(reply, self._limits_for(job), now)
-        if jobs.lost and self._luck.roll(Question.LOST, *subjects) < jobs.lost:
-            is_applied = self._luck.roll(Question.COMMITTED, *subjects) < jobs.committed
+        self._state_quota(reply, self._limits_for(job), now)
+        if jobs.lost and self._random.roll(Draw.LOST, *subjects) < jobs.lost:
+            is_applied = self._random.roll(Draw.COMMITTED, *subjects) < jobs.committed
             return ServerReply("lost", takes, is_applied=is_applied, tokens=job.tokens * is_applied)
-        if jobs.cut and self._luck.roll(Question.CUT, *subjects) < jobs.cut:
+        if jobs.cut and self._random.roll(Draw.CUT, *subjects) < jobs.cut:
             return ServerReply("cut", takes * jobs.cut_at, tokens=job.tokens * jobs.cut_at)
         return reply
 
 
-def _said(status: int) -> dict[str, Any]:
+def _error_body(status: int) -> dict[str, Any]:
     """The body of an error, without a reset time."""
     kind, message = {
         429: ("rate_limit_error", "Rate limit reached"),

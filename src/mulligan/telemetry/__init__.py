@@ -1,1 +1,1 @@
-"""Listeners for events: logging and counters."""
+"""Listeners for events: logs, JSON lines, counters, a store, Prometheus, OpenTelemetry."""

@@ -1,9 +1,8 @@
 """Delivery of events on a thread of its own, so that a slow listener does not hold up calls.
 
-`Outbox` is a bounded queue with one thread; what does not fit is dropped and counted.
-`QueuedListener` is the base of listeners that have one; `BackgroundListener` makes one of any
-listener. `watched` wraps the listeners that users give to a guard: it calls them directly, as long
-as they are quick.
+`QueuedListener` is the base of listeners with a bounded queue and a thread; what does not fit is
+dropped and counted. `BackgroundListener` makes one of any listener. `watched` wraps the listeners
+that users give to a guard: it calls them directly, as long as they are quick.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from threading import Condition, Thread
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from ..core.redaction import presentable
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 
     from ..core.events import Event
 
-__all__ = ("BackgroundListener", "Outbox", "QueuedListener", "watched")
-
-T = TypeVar("T")
+__all__ = ("BackgroundListener", "QueuedListener", "watched")
 
 # Seconds after which a thread that has nothing to deliver ends; the next event starts another.
 _IDLE = 10.0
@@ -42,71 +39,72 @@ _AGAIN = 60.0
 # altogether the listener gets a thread.
 _SLOW, _ENOUGH = 0.05, 1.0
 
-_outboxes: WeakSet[Outbox[Any]] = WeakSet()
+_listeners: WeakSet[QueuedListener] = WeakSet()
 
 
-class Outbox(Generic[T]):
-    """A bounded queue whose items a thread delivers in batches.
+class QueuedListener(ABC):
+    """A listener whose events a thread of its own delivers in batches.
 
     Args:
-        name: The name of the listener, for the log.
-        deliver: Called with the items that wait, in order. What it raises is logged, and the items
-            count as dropped.
-        capacity: How many items may wait.
-        linger: Seconds that the first item waits for others to make a batch.
+        name: For the log.
+        capacity: How many events may wait.
+        linger: Seconds that the first event waits for others to make a batch.
+
+    Attributes:
+        dropped: Events that were not delivered: the queue was full, or `deliver` failed.
     """
 
-    def __init__(
-        self,
-        name: str,
-        deliver: Callable[[list[T]], None],
-        *,
-        capacity: int = 10_000,
-        linger: float = 0.0,
-    ) -> None:
+    is_quick = True
+
+    def __init__(self, name: str, *, capacity: int = 10_000, linger: float = 0.0) -> None:
         if capacity < 1:
             raise SettingError(f"{name} needs a capacity of 1 or more; got {capacity!r}")
-        self.name, self._deliver = name, deliver
-        self._capacity, self._linger = capacity, linger
-        #: Items that were not delivered: the queue was full, or `deliver` failed.
+        self._name, self._capacity, self._linger = name, capacity, linger
         self.dropped = 0
         self._complained_at = -_AGAIN
-        self.reset()
-        _outboxes.add(self)
+        self._reset()
+        _listeners.add(self)
 
-    def reset(self) -> None:
+    def _reset(self) -> None:
         """Empty the queue: after a fork the parent delivers what was waiting."""
         self._changed = Condition()
-        self._items: deque[T] = deque()
+        self._queue: deque[Event] = deque()
         self._is_running = self._is_busy = False
         self._hurry = 0
 
-    def put(self, item: T) -> None:
-        """Deliver `item` later; returns at once."""
+    @abstractmethod
+    def deliver(self, events: list[Event]) -> None:
+        """Take the events that were queued, in order.
+
+        What it raises is logged, and the events count as dropped.
+        """
+
+    def __call__(self, event: Event, /) -> None:
+        """Deliver `event` later; returns at once."""
         with self._changed:
-            if len(self._items) >= self._capacity:
-                self.lost(1, f"more than {self._capacity} events waited")
+            if len(self._queue) >= self._capacity:
+                self._lost(1, f"more than {self._capacity} events waited")
                 return
-            self._items.append(item)
+            self._queue.append(event)
             if not self._is_running:
                 try:
-                    Thread(target=self._run, name=f"mulligan {self.name}", daemon=True).start()
+                    Thread(target=self._run, name=f"mulligan {self._name}", daemon=True).start()
                 except RuntimeError:  # no thread is left to the machine, or it is shutting down
-                    self._items.pop()
-                    self.lost(1, "no thread could be started")
+                    self._queue.pop()
+                    self._lost(1, "no thread could be started")
                     return
                 self._is_running = True
-            elif len(self._items) == 1:
+            elif len(self._queue) == 1:
                 self._changed.notify_all()
 
     def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until everything was delivered; False if that takes longer than `timeout`."""
+        """Wait until every event was delivered; False if that takes longer than `timeout`."""
         ends_at = monotonic() + timeout
         with self._changed:
             self._hurry += 1
             self._changed.notify_all()
             try:
-                while self._items or self._is_busy:
+                while self._queue or self._is_busy:
                     left = ends_at - monotonic()
                     if left <= 0 or not self._changed.wait(left):
                         return False
@@ -117,31 +115,31 @@ class Outbox(Generic[T]):
     def _run(self) -> None:
         while (batch := self._batch()) is not None:
             try:
-                self._deliver(batch)
+                self.deliver(batch)
             except Exception as error:  # noqa: BLE001 -- logged; a listener must not end its thread
-                self.lost(len(batch), f"{type(error).__name__}: {error}")
+                self._lost(len(batch), f"{type(error).__name__}: {error}")
             del batch
             with self._changed:
                 self._is_busy = False
                 self._changed.notify_all()
 
-    def _batch(self) -> list[T] | None:
+    def _batch(self) -> list[Event] | None:
         with self._changed:
-            if not self._items:
+            if not self._queue:
                 self._changed.wait(_IDLE)
-            if not self._items:
+            if not self._queue:
                 self._is_running = False
                 return None
             ends_at = monotonic() + self._linger
             while not self._hurry and (left := ends_at - monotonic()) > 0:
                 self._changed.wait(left)
-            batch = list(self._items)
-            self._items.clear()
+            batch = list(self._queue)
+            self._queue.clear()
             self._is_busy = True
             return batch
 
-    def lost(self, count: int, why: str) -> None:
-        """Count items as dropped, and log it once a minute."""
+    def _lost(self, count: int, why: str) -> None:
+        """Count events as dropped, and log it once a minute."""
         with self._changed:
             self.dropped += count
             now = monotonic()
@@ -153,50 +151,25 @@ class Outbox(Generic[T]):
 
             logging.getLogger("mulligan").error(
                 "the listener %s has dropped %d events so far: %s",
-                self.name,
+                self._name,
                 self.dropped,
                 presentable(why),
             )
 
 
 def _after_fork() -> None:
-    for each in list(_outboxes):
-        each.reset()
+    for each in list(_listeners):
+        each._reset()  # noqa: SLF001 -- of this module
 
 
 def _at_exit() -> None:
     ends_at = monotonic() + _AT_EXIT
-    for each in list(_outboxes):
+    for each in list(_listeners):
         each.flush(max(0.0, ends_at - monotonic()))
 
 
 os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_at_exit)
-
-
-class QueuedListener(ABC):
-    """A listener with an `Outbox`: `deliver` gets events in batches, on a thread of its own."""
-
-    is_quick = True
-
-    def __init__(self, name: str, *, capacity: int, linger: float = 0.0) -> None:
-        self._outbox: Outbox[Event] = Outbox(name, self.deliver, capacity=capacity, linger=linger)
-
-    @property
-    def dropped(self) -> int:
-        """Events that were not delivered."""
-        return self._outbox.dropped
-
-    def __call__(self, event: Event, /) -> None:
-        self._outbox.put(event)
-
-    def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until every event was delivered; False if that takes longer."""
-        return self._outbox.flush(timeout)
-
-    @abstractmethod
-    def deliver(self, events: list[Event]) -> None:
-        """Take the events that were queued, in order."""
 
 
 class BackgroundListener(QueuedListener):
@@ -224,7 +197,7 @@ class BackgroundListener(QueuedListener):
             try:
                 self.listener(event)
             except Exception as error:  # noqa: BLE001 -- the others are still delivered
-                self._outbox.lost(1, f"{type(error).__name__}: {error}")
+                self._lost(1, f"{type(error).__name__}: {error}")
 
 
 def watched(listener: Any) -> Any:

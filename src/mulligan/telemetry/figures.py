@@ -55,39 +55,27 @@ _MOST_ATTEMPTS = 20
 
 @record()
 class Count:
-    """One count.
+    """One count."""
 
-    Args:
-        name: The metric.
-        label: Its label; for a histogram the upper bound of the class.
-        number: How often.
-        total: The sum of the values.
-    """
-
-    name: str
-    label: str
-    number: float
-    total: float
+    name: str  # of the metric
+    label: str  # of the metric; for a histogram the upper bound of the class
+    number: float  # how often it was counted
+    total: float  # the sum of the values
 
 
 @record()
 class Figures:
-    """The counts of one target in one minute or hour.
+    """The counts of one target in one minute or hour."""
 
-    Args:
-        length: Its length in seconds; 0 before anything was counted.
-        counts: The counts.
-    """
-
-    length: int = 0
+    length: int = 0  # in seconds; 0 before anything was counted
     counts: tuple[Count, ...] = ()
 
 
-def _keep(state: Figures, moment: Moment) -> float:  # noqa: ARG001 -- the shape of every `keep`
-    return _KEPT.get(state.length, 3.0 * HOUR)
-
-
-FIGURES: Machine[Figures] = Machine(name="figures", start=Figures(), keep=_keep)
+FIGURES: Machine[Figures] = Machine(
+    name="figures",
+    start=Figures(),
+    keep=lambda state, _moment: _KEPT.get(state.length, 3.0 * HOUR),
+)
 
 
 class Tally:
@@ -182,18 +170,11 @@ class AddStories:
 
 
 class Bucket(NamedTuple):
-    """The figures of one target in one span of time.
-
-    Args:
-        target: The target.
-        at: When it begins, in epoch seconds.
-        length: In seconds.
-        counts: The counts.
-    """
+    """The figures of one target in one span of time."""
 
     target: str
-    at: int
-    length: int
+    at: int  # when it begins, in epoch seconds
+    length: int  # in seconds
     counts: tuple[Count, ...]
 
 
@@ -206,6 +187,7 @@ def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
     failed_calls, attempts = recovered + ended, tally.number("retry_call_attempts")
     waits = tally.number("retry_delay_seconds")
     at_once = tally.number("retry_succeeded_total")
+    by_attempts = tally.by_label("retry_call_attempts")
     return {
         "failures": int(tally.number("retry_failures_total")),
         "retries": int(tally.number("retries_total")),
@@ -217,7 +199,7 @@ def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
         "succeeded_at_once": int(at_once) or None,
         "retry_rate": _share(failed_calls, failed_calls + at_once) if at_once else None,
         "attempts_per_call": _share(tally.total("retry_call_attempts"), attempts),
-        "attempts": _by_number(tally.by_label("retry_call_attempts")),
+        "attempts": dict(sorted(by_attempts.items(), key=lambda each: int(each[0]))),
         "waits": int(waits),
         "waited": round(tally.total("retry_delay_seconds"), 3),
         "delay_mean": _share(tally.total("retry_delay_seconds"), waits),
@@ -235,10 +217,6 @@ def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
 
 def _share(part: float, whole: float) -> float | None:
     return round(part / whole, 4) if whole else None
-
-
-def _by_number(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda each: int(each[0])))
 
 
 def _below(classes: Mapping[str, int], share: float) -> float | None:

@@ -101,7 +101,7 @@ class _Sampler:
 
 
 class _SampledListener(ABC):
-    """What the two listeners that write lines have in common."""
+    """The base of the two listeners that write lines."""
 
     def __init__(self, detail: Literal["full", "sampled"], *, successes: bool) -> None:
         if detail not in ("full", "sampled"):
@@ -169,8 +169,7 @@ class LogListener(_SampledListener):
         self.logger = logger
 
     def _write(self, level: int, message: str, facts: dict[str, Any]) -> None:
-        if self.logger.isEnabledFor(level):
-            self.logger.log(level, "%s", message, extra={"mulligan": facts})
+        self.logger.log(level, "%s", message, extra={"mulligan": facts})
 
 
 class StructlogListener(_SampledListener):
@@ -216,7 +215,7 @@ def log(event: Event, logger: logging.Logger = _logger) -> None:
         logger.log(level, "%s", message, extra={"mulligan": fields(event)})
 
 
-def _line(event: Event, *, is_remarked: bool) -> tuple[int, str]:  # noqa: PLR0911 -- one an event
+def _line(event: Event, *, is_remarked: bool) -> tuple[int, str]:  # noqa: C901, PLR0911, PLR0912 -- one case per event
     who = f"{event.target}: {event.name}" if event.target else event.name
     match event:
         case Failed():
@@ -250,15 +249,7 @@ def _line(event: Event, *, is_remarked: bool) -> tuple[int, str]:  # noqa: PLR09
                 level = logging.DEBUG  # the guard further in has said it
             said = f": {event.failure.message}" if event.failure.message else ""
             return level, f"{who} {event.story.summary}{said}"
-        case BreakerChanged() | GateShut() | StoreLost() | StoreBack():
-            return _shared_line(event)
-        case _:
-            assert_never(event)
-
-
-def _shared_line(event: BreakerChanged | GateShut | StoreLost | StoreBack) -> tuple[int, str]:
-    """What concerns all callers of a target: the target speaks, not the call."""
-    match event:
+        # What concerns all callers of a target names the target alone.
         case BreakerChanged(is_open=True):
             wait = duration_text(event.retry_in)
             return logging.WARNING, (

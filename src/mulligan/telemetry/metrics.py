@@ -1,11 +1,13 @@
 """Metrics: their names, labels and units, and which of them an event changes.
 
-One table for every listener that counts: `Counters`, the store, Prometheus and OpenTelemetry use
-the same names, so that a figure means the same wherever it is read.
+One table for every listener that counts: `Counters` (below), the store, Prometheus and
+OpenTelemetry use the same names, so that a figure means the same wherever it is read.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..core.decisions import RetryAfter
@@ -27,28 +29,21 @@ if TYPE_CHECKING:
 
     from ..core.events import Event
 
-__all__ = ("METRICS", "OTHER", "BoundedLabels", "Change", "Metric", "changes")
+__all__ = ("METRICS", "OTHER", "BoundedLabels", "Change", "Counters", "Metric", "changes")
 
 # The label of everything past the bound.
 OTHER = "other"
 
 
 class Metric(NamedTuple):
-    """One metric.
+    """One metric."""
 
-    Args:
-        name: Its name in Prometheus.
-        kind: A counter only rises, a histogram keeps a distribution, a gauge is read at a time.
-        help: What it counts.
-        label: Its label beside ``target``; empty for none.
-        unit: As OpenTelemetry writes units.
-    """
-
-    name: str
+    name: str  # in Prometheus
+    # A counter only rises, a histogram keeps a distribution, a gauge is read at a time.
     kind: Literal["counter", "histogram", "gauge"]
     help: str
-    label: str = ""
-    unit: str = "1"
+    label: str = ""  # beside `target`; empty for none
+    unit: str = "1"  # as OpenTelemetry writes units
 
     @property
     def otel(self) -> str:
@@ -89,17 +84,11 @@ METRICS = {each.name: each for each in _ALL}
 
 
 class Change(NamedTuple):
-    """What an event does to a metric.
+    """What an event does to a metric."""
 
-    Args:
-        name: The metric.
-        label: The value of its own label; empty for none.
-        value: How much a counter rises, or what a histogram observes.
-    """
-
-    name: str
-    label: str = ""
-    value: float = 1.0
+    name: str  # of the metric
+    label: str = ""  # the value of the metric's own label; empty for none
+    value: float = 1.0  # how much a counter rises, or what a histogram observes
 
 
 def changes(event: Event) -> Iterator[Change]:  # noqa: C901, PLR0912 -- one case per event
@@ -158,3 +147,31 @@ class BoundedLabels:
                 return OTHER
             known = self._known[value] = presentable(value, 80)
         return known
+
+
+class Counters:
+    """A listener that counts.
+
+    ``totals`` maps (name, target, kind or ending) to a number. The names are those of the counters
+    in `METRICS`.
+
+    Args:
+        successes: Whether to count calls that succeed at once, too; they leave the calm path.
+    """
+
+    is_quick = True
+
+    def __init__(self, *, successes: bool = False) -> None:
+        self.totals: Counter[tuple[str, str, str]] = Counter()
+        self.successes = successes
+        self._lock = Lock()
+
+    def __call__(self, event: Event, /) -> None:
+        for change in changes(event):
+            if METRICS[change.name].kind == "counter":
+                with self._lock:  # two threads that add at once would lose a count
+                    self.totals[change.name, event.target, change.label] += 1
+
+    def total(self, name: str) -> int:
+        """The sum of one counter over all targets."""
+        return sum(count for (each, _, _), count in list(self.totals.items()) if each == name)

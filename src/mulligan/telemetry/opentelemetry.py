@@ -34,7 +34,7 @@ _DECISIONS = {"RetryAfter": "retry", "Park": "park", "Verify": "verify", "GiveUp
 
 
 class _OpenCall(NamedTuple):
-    """A call that has failed and goes on."""
+    """A call that has failed and has not ended."""
 
     span: Span
     context: Any
@@ -94,31 +94,24 @@ class OpenTelemetryListener:
     def __call__(self, event: Event, /) -> None:
         self._measure(event)
         match event:
-            case Failed():
+            case Failed() | Recovered() | Succeeded():
                 call = self._call(event, event.at - (event.took or 0.0))
                 self._attempt(event, call)
+                if not isinstance(event, Failed):
+                    self._close(event, call)
             case Held():
                 with self._lock:
                     held = self._calls.get(event.request_id)
                 if held is not None:
-                    facts: dict[str, Any] = {"retry.delay_ms": _ms(event.delay)}
-                    facts["retry.reason"] = event.because
+                    wait: dict[str, Any] = {"retry.delay_ms": _ms(event.delay)}
+                    facts = {**wait, "retry.reason": event.because}
                     held.span.add_event("retry.held", facts, timestamp=_ns(event.at))
-            case Recovered():
-                call = self._call(event, event.at - (event.took or 0.0))
-                self._attempt(event, call)
-                self._close(event, call)
-            case Succeeded():
-                call = self._call(event, event.at - (event.took or 0.0))
-                self._attempt(event, call)
-                self._close(event, call)
             case Cancelled():
                 call = self._call(event, event.at)
                 call.span.add_event("retry.cancelled", timestamp=_ns(event.at))
                 self._close(event, call)
             case Ended() if not event.is_passed_on:
-                call = self._call(event, event.at)
-                self._end(event, call)
+                self._end(event, self._call(event, event.at))
             case _:
                 pass
 
@@ -144,9 +137,8 @@ class OpenTelemetryListener:
             )
             made = _OpenCall(span, self._trace.set_span_in_context(span))
             self._calls[event.request_id] = made
-            late = None
-            if len(self._calls) > _OPEN:
-                late = self._calls.pop(next(iter(self._calls)))
+            is_full = len(self._calls) > _OPEN
+            late = self._calls.pop(next(iter(self._calls))) if is_full else None
         if late is not None:
             late.span.end()
         return made

@@ -62,15 +62,13 @@ class PrometheusListener:
         self._metrics: dict[str, Any] = {}
         for metric in METRICS.values():
             labels = ("target", metric.label) if metric.label else ("target",)
+            about = (metric.name, metric.help, labels)
             if metric.kind == "counter":
-                self._metrics[metric.name] = client.Counter(
-                    metric.name, metric.help, labels, registry=own
-                )
+                self._metrics[metric.name] = client.Counter(*about, registry=own)
             elif metric.kind == "histogram":
-                self._metrics[metric.name] = client.Histogram(
-                    metric.name, metric.help, labels, buckets=_BUCKETS[metric.name], registry=own
-                )
-        own.register(_SharedState(self))
+                buckets = _BUCKETS[metric.name]
+                self._metrics[metric.name] = client.Histogram(*about, buckets=buckets, registry=own)
+        own.register(self)  # its gauges are collected when the registry is scraped
 
     def __call__(self, event: Event, /) -> None:
         target = self._label(event.target)
@@ -82,8 +80,8 @@ class PrometheusListener:
             else:
                 metric.labels(*labels).observe(change.value)
 
-    def gauges(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
-        """The gauges as they stand in the store: name, labels, value. None if it is down."""
+    def _gauges(self) -> Iterator[tuple[str, tuple[str, ...], float]]:
+        """The gauges as they stand in the store: name, labels, value."""
         from ..shared.snapshot import snapshots
         from ..shared.target import store_for
 
@@ -112,20 +110,14 @@ class PrometheusListener:
         for (name, labels), value in worst.items():
             yield name, labels, value
 
-
-class _SharedState:
-    """Reads the gauges when the registry is scraped."""
-
-    def __init__(self, listener: PrometheusListener) -> None:
-        self._listener = listener
-
     def describe(self) -> list[GaugeMetricFamily]:
         """The gauges without values: registering must not read a store."""
         return list(self._families().values())
 
     def collect(self) -> list[GaugeMetricFamily]:
+        """The gauges with their values; none while the store is down."""
         families = self._families()
-        for name, labels, value in self._listener.gauges():
+        for name, labels, value in self._gauges():
             families[name].add_metric(labels, value)
         return list(families.values())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,7 @@ from ..errors import StoreError
 from ..shared.target import STORE, store_for
 from ..stores.state_machine import Key
 from .background import QueuedListener
-from .figures import (
-    FIGURES,
-    HOUR,
-    MINUTE,
-    STORIES,
-    AddCounts,
-    AddStories,
-    Bucket,
-    Tally,
-)
+from .figures import FIGURES, HOUR, MINUTE, STORIES, AddCounts, AddStories, Bucket, Tally
 from .metrics import BoundedLabels, changes
 
 if TYPE_CHECKING:
@@ -101,13 +93,12 @@ class StoreListener(QueuedListener):
         # What a store that is down does not take is kept, and written with the next events.
         for key in sorted(self._waiting):
             target, length, number = key
-            step = AddCounts(length, self._waiting[key].counts)
-            if not self._written(Key(target, f"{_PART}/{length}/{number}"), step):
+            place = Key(target, f"{_PART}/{length}/{number}")
+            if not self._written(place, AddCounts(length, self._waiting[key].counts)):
                 break
             del self._waiting[key]
-        for target in list(self._stories):
-            step_ = AddStories(tuple(self._stories[target]))
-            if not self._written(Key(target, _STORIES_PART), step_):
+        for target, texts in list(self._stories.items()):
+            if not self._written(Key(target, _STORIES_PART), AddStories(tuple(texts))):
                 break
             del self._stories[target]
 
@@ -116,7 +107,7 @@ class StoreListener(QueuedListener):
         for length in (MINUTE, HOUR):
             key = (target, length, int(event.at // length))
             if key not in self._waiting and len(self._waiting) >= _WAITING:
-                self._outbox.lost(1, "the store has been down for too long")
+                self._lost(1, "the store has been down for too long")
                 return
             tally = self._waiting.setdefault(key, Tally())
             for change in changes(event):
@@ -130,7 +121,7 @@ class StoreListener(QueuedListener):
         try:
             self.store.state.transact(key, step)
         except StoreError as trouble:
-            self._outbox.lost(0, f"{trouble}; the counts are kept and written later")
+            self._lost(0, f"{trouble}; the counts are kept and written later")
             return False
         return True
 
@@ -174,7 +165,7 @@ def _places(keys: Iterable[Key], length: int) -> Iterable[tuple[Key, int]]:
             yield key, int(number)
 
 
-def stories(store: Store, target: str | None = None) -> list[dict[str, Any]]:
+def stories(store: Store) -> list[dict[str, Any]]:
     """The stories that are kept, the newest first; those that cannot be read are left out.
 
     Raises:
@@ -182,13 +173,10 @@ def stories(store: Store, target: str | None = None) -> list[dict[str, Any]]:
     """
     found = []
     for key in store.state.known(STORIES):
-        if target in (None, key.target):
-            state, _ = store.state.peek(key, STORIES)
-            for text in state.kept:
-                try:
-                    tale = json.loads(text)
-                except ValueError:
-                    continue
+        state, _ = store.state.peek(key, STORIES)
+        for text in state.kept:
+            with suppress(ValueError):
+                tale = json.loads(text)
                 if isinstance(tale, dict):
                     found.append(tale)
     return sorted(found, key=lambda each: -float(each.get("at") or 0))

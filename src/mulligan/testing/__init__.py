@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .clock import VirtualClock
-from .dice import LoadedDice
 from .script import Scripted, status_error
-from .world import virtual_time
+from .world import LoadedDice, virtual_time
 
 if TYPE_CHECKING:
     from ..faults.server import FaultServer

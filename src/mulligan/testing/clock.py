@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ("JumpingSelector", "VirtualClock", "VirtualLoop")
 
-# 2026-01-01T00:00:00Z: a date in the present, so that code which reads calendars feels at home.
+# 2026-01-01T00:00:00Z: a date that code which reads calendars takes for the present.
 _EPOCH = 1_767_225_600.0
 
 
@@ -50,7 +50,7 @@ class VirtualClock:
         return self._started + self._elapsed
 
     def advance(self, by: Duration) -> None:
-        """Let `by` pass, and wake who waited for it."""
+        """Let `by` pass, and wake the sleepers whose time has come."""
         self.move_to(self._elapsed + seconds(by, name="by"))
 
     def move_to(self, when: float) -> None:
@@ -122,12 +122,7 @@ class VirtualClock:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop that never blocks: where it would wait for a timer, time jumps to it.
-
-    Args:
-        clock: Whose time it has.
-        selector: What jumps; a new `JumpingSelector` by default.
-    """
+    """An asyncio loop that never blocks: where it would wait for a timer, time jumps to it."""
 
     def __init__(self, clock: VirtualClock, selector: JumpingSelector | None = None) -> None:
         self.virtual = clock
@@ -142,11 +137,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class JumpingSelector(selectors.DefaultSelector):
-    """Moves the clock to the next timer where a loop would wait for it.
-
-    Args:
-        clock: The clock.
-    """
+    """Moves the clock to the next timer where a loop would wait for it."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock

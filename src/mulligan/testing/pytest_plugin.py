@@ -18,9 +18,9 @@ __all__ = ("virtual_clock",)
 @pytest.fixture(autouse=True)
 def _nothing_shared_with_other_tests() -> None:
     """What guards share in the process's memory is forgotten before every test."""
-    commons = sys.modules.get("mulligan.shared.targets")  # not loaded: no guard was made, either
-    if commons is not None:
-        commons.forget()
+    targets = sys.modules.get("mulligan.shared.targets")  # not loaded: no guard was made, either
+    if targets is not None:
+        targets.forget()
 
 
 @pytest.fixture

@@ -14,11 +14,7 @@ __all__ = ("TrioClock",)
 
 
 class TrioClock(trio.abc.Clock):
-    """The face of a VirtualClock that trio looks at.
-
-    Args:
-        virtual: The clock it shows.
-    """
+    """A VirtualClock as trio uses one."""
 
     def __init__(self, virtual: VirtualClock) -> None:
         self.virtual = virtual

@@ -1,7 +1,7 @@
 """What a model is told to do next after a tool has failed: one row for each class of failure.
 
-`mulligan.story` speaks to programmers; these sentences speak to a model, which can correct
-arguments, choose another tool, read, wait or stop, and nothing else.
+`mulligan.story` is for programmers. A model can only correct arguments, choose another tool, read,
+wait or stop, so every row names one of these.
 """
 
 from __future__ import annotations
@@ -47,16 +47,10 @@ class Situation(StrEnum):
 
 
 class Advice(NamedTuple):
-    """What to do next.
+    """What to do next."""
 
-    Args:
-        action: In one word, for programs.
-        text: In words, for the model; ``{tool}``, ``{fields}``, ``{when}``, ``{reads}`` and
-            ``{other}`` are filled in.
-    """
-
-    action: Action
-    text: str
+    action: Action  # for programs
+    text: str  # for the model; {tool}, {fields}, {when}, {reads}, {other}, {count} are filled in
 
 
 ADVICE: dict[Situation, Advice] = {

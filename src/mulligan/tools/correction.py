@@ -3,8 +3,8 @@
     execute ──result──▶ verify ──passed──▶ Corrected
        ▲                   └──reasons──▶ Correct ──wait──▶ execute, with the attempts so far
 
-A failure of the transport is no reason to correct anything: it is retried by its own rules, inside
-of an attempt. Waits, retries and repeated attempts spend from one budget.
+A failure of the transport is not corrected: it is retried by its own rules, inside of an attempt.
+Waits, retries and repeated attempts spend from one budget.
 """
 
 from __future__ import annotations
@@ -21,19 +21,32 @@ from ..core.backoff import Exponential
 from ..core.record import record
 from ..core.redaction import presentable
 from ..errors import SettingError
+from .definition import jsonable
 from .execution import called
-from .identity import jsonable
 from .verifiers import Command, Verification, verification_of, verifier_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
+    from typing import TypedDict, Unpack
 
-    from ..calls.budget import Task
     from ..classify.classifier import Classifier
     from ..core.backoff import Backoff
     from ..core.duration import Duration
-    from ..core.failure import Effects, Failure
+    from ..core.failure import Effects
     from ..core.policy import Policy
+    from ..core.ports import Clock
+
+    class CorrectOptions(TypedDict, total=False):
+        """The options of `correct`."""
+
+        attempts: int
+        waits: Backoff
+        budget: Duration | None
+        guidance: Callable[[tuple[str, ...]], str] | None
+        policy: Policy | str
+        effects: Effects | str
+        classifier: Classifier | None
+
 
 __all__ = ("Correct", "Corrected", "Correction", "correct")
 
@@ -64,19 +77,12 @@ class Correction:
 
 @record(kw_only=True)
 class Correct:
-    """The decision to execute again, with what was wrong.
+    """The decision to execute again, with what was wrong."""
 
-    Args:
-        attempt: The attempt that did not pass.
-        guidance: What the next one is told.
-        delay: Seconds to wait before it.
-        because: Why, in one sentence.
-    """
-
-    attempt: int
-    guidance: str
-    delay: float
-    because: str
+    attempt: int  # the one that did not pass
+    guidance: str  # what the next one is told
+    delay: float  # seconds to wait before it
+    because: str  # in one sentence
 
 
 @record(kw_only=True, eq=False)
@@ -112,27 +118,11 @@ class Corrected:
 def correct(  # pyright: ignore[reportOverlappingOverload] -- a coroutine function is narrower
     execute: Callable[..., Coroutine[Any, Any, Any]],
     verify: Any,
-    *,
-    attempts: int = ...,
-    waits: Backoff = ...,
-    budget: Duration | None = ...,
-    guidance: Callable[[tuple[str, ...]], str] | None = ...,
-    policy: Policy | str = ...,
-    effects: Effects | str = ...,
-    classifier: Classifier | None = ...,
+    **options: Unpack[CorrectOptions],
 ) -> Coroutine[Any, Any, Corrected]: ...
 @overload
 def correct(
-    execute: Callable[..., Any],
-    verify: Any,
-    *,
-    attempts: int = ...,
-    waits: Backoff = ...,
-    budget: Duration | None = ...,
-    guidance: Callable[[tuple[str, ...]], str] | None = ...,
-    policy: Policy | str = ...,
-    effects: Effects | str = ...,
-    classifier: Classifier | None = ...,
+    execute: Callable[..., Any], verify: Any, **options: Unpack[CorrectOptions]
 ) -> Corrected: ...
 def correct(
     execute: Callable[..., Any],
@@ -170,94 +160,130 @@ def correct(
     if attempts < 1:
         raise SettingError(f"attempts needs a whole number >= 1; got {attempts!r}")
     reader = classifier or default_classifier
-    options: Any = {"policy": policy, "classifier": reader}
-    loop = _Loop(
-        attempts=attempts,
-        waits=waits,
-        guidance=guidance,
-        classifier=reader,
-        takes=_parameters(execute),
-    )
-    check = verifier_of(verify)
-    if function_kind(check) == ASYNC != function_kind(execute):
-        raise SettingError("verify is async, so execute has to be; then await correct(…)")
-    ways = (
-        Guard(effects=effects, **options),  # type: ignore[arg-type]
-        Guard(effects="read", **options),
-        execute,
-        check,
-    )
-    if function_kind(execute) == ASYNC:
-        return _adrive(loop, budget, *ways)
-    return _drive(loop, budget, *ways)
+    steps = _Steps(execute, verify, effects, {"policy": policy, "classifier": reader})
+    loop = _loop(steps, attempts, waits, budget, guidance, reader)
+    return loop if steps.is_async else _returned(loop)
 
 
-class _Loop:
-    """The steps of a correction: yields what to do, is sent what came of it."""
+class _Steps:
+    """What a correction does: awaited, or called as it is where `execute` is a plain function.
+
+    Then no step suspends, so that `_returned` can run the same loop without an event loop.
+    """
 
     def __init__(
-        self,
-        *,
-        attempts: int,
-        waits: Backoff,
-        guidance: Callable[[tuple[str, ...]], str] | None,
-        classifier: Classifier,
-        takes: tuple[str, ...] | None,
+        self, execute: Callable[..., Any], verify: Any, effects: Any, options: dict[str, Any]
     ) -> None:
-        self._attempts, self._waits, self._takes = attempts, waits, takes
-        self._guidance, self._classifier = guidance, classifier
+        self._execute, self._takes = execute, _parameters(execute)
+        self._verify = verifier_of(verify)
+        self.is_async = function_kind(execute) == ASYNC
+        if function_kind(self._verify) == ASYNC and not self.is_async:
+            raise SettingError("verify is async, so execute has to be; then await correct(…)")
+        self._guard = Guard(effects=effects, **options)
+        self._reading = Guard(effects="read", **options)
 
-    def steps(self, budget: Task) -> Generator[tuple[str, Any], Any, Corrected]:
-        seen: list[dict[str, Any]] = []
-        decisions: list[Correct] = []
-        told = ""
-        for attempt in range(1, self._attempts + 1):
-            correction = Correction(
-                attempt=attempt,
-                attempts=self._attempts,
-                previous_attempts=tuple(seen),
-                correction_guidance=told,
-            )
-            error: Exception | None = None
-            result, verification = None, Verification()
-            began, spent = budget.clock.now(), budget.spent
+    async def execute(self, correction: Correction) -> Any:
+        args: tuple[Any, ...] = (correction,)
+        kwargs: dict[str, Any] = {}
+        if self._takes is not None:
+            known = {
+                "attempt": correction.attempt,
+                "previous_attempts": list(correction.previous_attempts),
+                "correction_guidance": correction.correction_guidance,
+                "correction": correction,
+            }
+            args, kwargs = (), {name: known[name] for name in self._takes}
+        if self.is_async:
+            return await self._guard.acall(self._execute, *args, **kwargs)
+        return _plain(self._guard.call(self._execute, *args, **kwargs), "execute")
+
+    async def verify(self, result: Any) -> Verification:
+        if self.is_async:
+            return verification_of(await self._reading.acall(self._averify, result))
+        return verification_of(_plain(self._reading.call(self._verify, result), "verify"))
+
+    async def _averify(self, result: Any) -> Any:
+        if isinstance(self._verify, Command):
+            return await self._verify.checked()
+        return await called(lambda: self._verify(result), {}, is_inline=True)
+
+    async def sleep(self, clock: Clock, delay: float) -> None:
+        if self.is_async:
+            await clock.asleep(delay)
+        else:
+            clock.sleep(delay)
+
+
+def _plain(answer: Any, what: str) -> Any:
+    """`answer`, unless it is a coroutine that nothing here would await."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise SettingError(
+            f"{what} returned a coroutine; make execute an async function, and await correct(…)"
+        )
+    return answer
+
+
+def _returned(loop: Coroutine[Any, Any, Corrected]) -> Corrected:
+    """What the loop returns, whose steps do not suspend."""
+    try:
+        loop.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    raise AssertionError("a plain step has suspended")
+
+
+async def _loop(  # noqa: PLR0917 -- as `correct` is given them
+    steps: _Steps,
+    attempts: int,
+    waits: Backoff,
+    budget: Duration | None,
+    guidance: Callable[[tuple[str, ...]], str] | None,
+    classifier: Classifier,
+) -> Corrected:
+    seen: list[dict[str, Any]] = []
+    decisions: list[Correct] = []
+    told, attempt = "", 0
+    with task(budget=budget) as own:
+        while True:
+            attempt += 1
+            began, spent = own.clock.now(), own.spent
+            result, error = None, None
             try:
-                result = yield "execute", self._given(correction)
+                result = await steps.execute(
+                    Correction(
+                        attempt=attempt,
+                        attempts=attempts,
+                        previous_attempts=tuple(seen),
+                        correction_guidance=told,
+                    )
+                )
             except Exception as caught:
-                reasons = self._correctable(caught)
-                if not reasons:
+                error, verification = caught, Verification(_correctable(classifier, caught))
+                if not verification.reasons:
                     raise
-                error, verification = caught, Verification(reasons)
-            if error is None:
-                verification = verification_of((yield "verify", result))
+            else:
+                verification = await steps.verify(result)
             if attempt > 1:  # what was retried inside is booked already
-                took = budget.clock.now() - began
-                budget.charge(max(took - (budget.spent - spent), 0.0))
-            if not verification.reasons:
-                return Corrected(
-                    result=result,
-                    passed=True,
-                    attempts=attempt,
-                    evidence=tuple(seen),
-                    decisions=tuple(decisions),
-                    parsed=verification.parsed,
-                    because=f"attempt {attempt} passed",
-                )
-            seen.append(_evidence(attempt, result, error, verification.reasons))
-            told = self._told(seen, verification.reasons)
-            delay = self._waits.delay(attempt, world().dice.roll())
-            because = f"attempt {attempt} of {self._attempts} did not pass"
-            if attempt < self._attempts and not budget.reserve(delay):
-                because += ", and the budget is used up"
-            elif attempt < self._attempts:
-                decisions.append(
-                    Correct(attempt=attempt, guidance=told, delay=delay, because=because)
-                )
-                yield "sleep", delay
-                continue
+                took = own.clock.now() - began
+                own.charge(max(took - (own.spent - spent), 0.0))
+            because, reasons = f"attempt {attempt} passed", verification.reasons
+            if reasons:
+                because = f"attempt {attempt} of {attempts} did not pass"
+                seen.append(_evidence(attempt, result, error, reasons))
+                told = _guidance(seen, attempts) if guidance is None else guidance(reasons)
+                delay = waits.delay(attempt, world().dice.roll())
+                if attempt < attempts and own.reserve(delay):
+                    decisions.append(
+                        Correct(attempt=attempt, guidance=told, delay=delay, because=because)
+                    )
+                    await steps.sleep(own.clock, delay)
+                    continue
+                if attempt < attempts:
+                    because += ", and the budget is used up"
             return Corrected(
                 result=result,
-                passed=False,
+                passed=not reasons,
                 attempts=attempt,
                 evidence=tuple(seen),
                 decisions=tuple(decisions),
@@ -265,42 +291,27 @@ class _Loop:
                 error=error,
                 because=because,
             )
-        raise AssertionError("the last attempt returns")
 
-    def _given(self, correction: Correction) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of `execute`."""
-        if self._takes is None:
-            return (correction,), {}
-        known = {
-            "attempt": correction.attempt,
-            "previous_attempts": list(correction.previous_attempts),
-            "correction_guidance": correction.correction_guidance,
-            "correction": correction,
-        }
-        return (), {name: known[name] for name in self._takes}
 
-    def _correctable(self, error: Exception) -> tuple[str, ...]:
-        """What is wrong with the call, if the service says that a corrected one can pass."""
-        failure = self._classifier.classify(error, now=world().clock.wall())
-        if failure.status != 422 or failure.is_retriable is not True:
-            return ()
-        return _said(failure)
+def _correctable(classifier: Classifier, error: Exception) -> tuple[str, ...]:
+    """What is wrong with the call, if the service says that a corrected one can pass."""
+    failure = classifier.classify(error, now=world().clock.wall())
+    if failure.status != 422 or failure.is_retriable is not True:
+        return ()
+    fields = tuple(f"{name}: {about}" for name, about in failure.fields)
+    return fields or (failure.message or "the service rejected it (422)",)
 
-    def _told(self, seen: list[dict[str, Any]], reasons: tuple[str, ...]) -> str:
-        if self._guidance is not None:
-            return self._guidance(reasons)
-        last = seen[-1]
-        lines = [f"Attempt {last['attempt']} of {self._attempts} did not pass:"]
-        lines += [f"- {each}" for each in last["failure_reasons"]]
-        same = [
-            each["attempt"]
-            for each in seen[:-1]
-            if each["result_summary"] == last["result_summary"]
-        ]
-        if same:
-            lines.append(f"The result is the same as in attempt {same[-1]}: do it differently.")
-        lines.append("Correct this, and keep what was right.")
-        return "\n".join(lines)
+
+def _guidance(seen: list[dict[str, Any]], attempts: int) -> str:
+    """What the next attempt is told, if the caller does not say it."""
+    *earlier, last = seen
+    lines = [f"Attempt {last['attempt']} of {attempts} did not pass:"]
+    lines += [f"- {each}" for each in last["failure_reasons"]]
+    same = [each["attempt"] for each in earlier if each["result_summary"] == last["result_summary"]]
+    if same:
+        lines.append(f"The result is the same as in attempt {same[-1]}: do it differently.")
+    lines.append("Correct this, and keep what was right.")
+    return "\n".join(lines)
 
 
 _KNOWN = ("attempt", "previous_attempts", "correction_guidance", "correction")
@@ -330,11 +341,6 @@ def _parameters(execute: Callable[..., Any]) -> tuple[str, ...] | None:
     return taken
 
 
-def _said(failure: Failure) -> tuple[str, ...]:
-    fields = tuple(f"{name}: {about}" for name, about in failure.fields)
-    return fields or (failure.message or "the service rejected it (422)",)
-
-
 def _evidence(
     attempt: int, result: Any, error: Exception | None, reasons: tuple[str, ...]
 ) -> dict[str, Any]:
@@ -353,80 +359,3 @@ def _evidence(
         "result_summary": presentable(summary, _SUMMARY),
         "failure_reasons": kept,
     }
-
-
-def _drive(  # noqa: PLR0917 -- a loop, whole
-    loop: _Loop,
-    budget: Duration | None,
-    guard: Guard,
-    reading: Guard,
-    execute: Callable[..., Any],
-    verify: Callable[[Any], Any],
-) -> Corrected:
-    """Do the steps. Its twin is `_adrive`; they differ in how they call and how they wait."""
-
-    def do(what: str, given: Any) -> Any:
-        if what == "execute":
-            return _plain(guard.call(execute, *given[0], **given[1]), what)
-        if what == "verify":
-            return _plain(reading.call(verify, given), what)
-        return own.clock.sleep(given)
-
-    with task(budget=budget) as own:
-        steps = loop.steps(own)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = do(*step)
-                except Exception as error:  # noqa: BLE001 -- the loop decides, or raises it
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-
-
-def _plain(answer: Any, what: str) -> Any:
-    """`answer`, unless it is a coroutine that nothing here would await."""
-    if inspect.iscoroutine(answer):
-        answer.close()
-        raise SettingError(
-            f"{what} returned a coroutine; make execute an async function, and await correct(…)"
-        )
-    return answer
-
-
-async def _adrive(  # noqa: PLR0917 -- a loop, whole
-    loop: _Loop,
-    budget: Duration | None,
-    guard: Guard,
-    reading: Guard,
-    execute: Callable[..., Any],
-    verify: Callable[[Any], Any],
-) -> Corrected:
-    async def check(result: Any) -> Any:
-        if isinstance(verify, Command):
-            return await verify.checked()
-        return await called(lambda: verify(result), {}, is_inline=True)
-
-    async def do(what: str, given: Any) -> Any:
-        if what == "execute":
-            return await guard.acall(execute, *given[0], **given[1])
-        if what == "verify":
-            return await reading.acall(check, given)
-        return await own.clock.asleep(given)
-
-    with task(budget=budget) as own:
-        steps = loop.steps(own)
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await do(*step)
-                except Exception as error:  # noqa: BLE001 -- the loop decides, or raises it
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]

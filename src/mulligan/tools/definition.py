@@ -1,7 +1,8 @@
 """ToolDefinition: a function with a name, effects, and a JSON schema made from its signature.
 
 Arguments come from a model: they are checked against the signature before anything is called, and
-what is wrong with them is told field by field.
+what is wrong with them is told field by field. Two calls are equal if the `identity` of their
+arguments is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..core.failure import Effects
 from ..core.redaction import clean
 from ..core.timeouts import Timeouts
 from ..errors import SettingError
-from .identity import identity
+from ..once.fingerprint import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..core.duration import Duration
 
-__all__ = ("BadArguments", "ToolDefinition", "ToolOptions")
+__all__ = ("BadArguments", "ToolDefinition", "ToolOptions", "identity", "jsonable")
 
 # A retried timeout gets less time (R-B19).
 _SHRINK = 0.8
@@ -67,12 +68,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class BadArguments(Exception):
-    """The arguments do not fit the tool.
-
-    Args:
-        said: What is wrong with them as a whole.
-        fields: Each field with what is wrong about it.
-    """
+    """The arguments do not fit the tool; `fields` says for each field what is wrong with it."""
 
     def __init__(self, said: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(said)
@@ -124,7 +120,13 @@ class ToolDefinition:
         self.timeouts = None
         if timeout is not None:
             self.timeouts = Timeouts(total=seconds(timeout, name="timeout"), shrink=_SHRINK)
-            self._check_timeout(timeout)
+            if not self.is_async and self.timeout_to is None:
+                raise SettingError(
+                    f"{self.name}() is a plain function, which cannot be cut at "
+                    f"timeout={timeout!r}: a thread left running and a retry would be two effects; "
+                    f"make it async, or name the parameter that it takes its limit by: "
+                    f"timeout_to='timeout'"
+                )
         self.fallback, key = options.get("fallback", ""), options.get("key", ())
         self.key = (key,) if isinstance(key, str) else tuple(key)
         self._adapter: Any = None
@@ -142,14 +144,6 @@ class ToolDefinition:
                     f"{what} {each!r}, which {self.name}() does not take; "
                     f"it takes {', '.join(known) or 'nothing'}"
                 )
-
-    def _check_timeout(self, timeout: Duration) -> None:
-        if not self.is_async and self.timeout_to is None:
-            raise SettingError(
-                f"{self.name}() is a plain function, which cannot be cut at timeout={timeout!r}: a "
-                f"thread left running and a retry would be two effects; make it async, or name the "
-                f"parameter that it takes its limit by: timeout_to='timeout'"
-            )
 
     def _from_signature(self) -> dict[str, Any]:
         # pydantic builds the schema from a TypedDict: unlike a model, its fields may have any name.
@@ -265,3 +259,30 @@ def _object(given: object) -> dict[str, Any]:
         kind = type(given).__name__
         raise BadArguments(f"the arguments need to be a JSON object; got a {kind}")
     return dict(given)
+
+
+def identity(value: object, *, name: str) -> Any:
+    """`value` as nested lists of strings that are equal if two values mean the same.
+
+    What has no canonical form, such as a URL of pydantic or a very long list, is known by its JSON,
+    and what has neither by its type.
+    """
+    try:
+        return canonical(value, name=name)
+    except SettingError:
+        pass
+    try:
+        return ["json", json.dumps(jsonable(value), sort_keys=True)]
+    except Exception:  # noqa: BLE001 -- whatever a foreign object raises when it is looked at
+        return canonical(value, name=name, is_strict=False)
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON has it: models, dates, sets and bytes included.
+
+    Raises:
+        ValueError: It has no such form.
+    """
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value)

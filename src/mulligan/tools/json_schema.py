@@ -60,10 +60,7 @@ _OTHERS = frozenset(
 
 
 class JsonSchema:
-    """A JSON schema.
-
-    Args:
-        schema: The schema, as JSON has it.
+    """A JSON schema, given as JSON has it.
 
     Raises:
         SettingError: It uses a keyword that is not checked here.

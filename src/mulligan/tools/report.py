@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..calls.clock import world
 from ..calls.notes import story
@@ -12,8 +12,8 @@ from ..core.failure import Effects, Kind
 from ..core.redaction import presentable
 from ..errors import CircuitOpen, KeyReused, LimitReached, MulliganError
 from .advice import ADVICE, Situation, situation_of
+from .definition import jsonable
 from .execution import LeftInDoubt
-from .identity import jsonable
 from .results import ToolResult, failure_text
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .definition import ToolDefinition
     from .execution import ToolAttempts
     from .repeats import Repeats
+    from .toolbox import Toolbox
 
 __all__ = ("ToolReport",)
 
@@ -38,26 +39,14 @@ _ENDED = {
 _NAMED = 60  # characters of fields and tools that an advice names
 
 
-class _Box(Protocol):
-    """What a report asks of the toolbox."""
-
-    def reads_for(self, tool: ToolDefinition | None) -> str: ...
-    def other_than(self, tool: ToolDefinition | None) -> str: ...
-
-
 class ToolReport:
-    """The results of one tool call.
+    """The results of one tool call; `name` and `args` are as the model wrote them.
 
-    Args:
-        box: The toolbox.
-        name: The tool, as the model wrote it.
-        call_id: The call's id.
-        args: The arguments, as the model wrote them.
-        tool: The tool; None if there is none of that name.
+    `tool` is None if there is none of that name.
     """
 
     def __init__(
-        self, box: _Box, name: str, call_id: str, args: object, tool: ToolDefinition | None
+        self, box: Toolbox, name: str, call_id: str, args: object, tool: ToolDefinition | None
     ) -> None:
         self._box, self._name, self._call_id, self._args = box, name, call_id, args
         self._tool = tool
@@ -84,10 +73,8 @@ class ToolReport:
 
     def leaves_doubt(self, error: Exception, attempts: ToolAttempts) -> bool:
         """Whether the call that ended with `error` may have been applied."""
-        if isinstance(error, LeftInDoubt):
-            return True
         has_effect = self._tool is None or self._tool.effects in (Effects.KEYED, Effects.UNSAFE)
-        return has_effect and attempts.is_in_doubt
+        return isinstance(error, LeftInDoubt) or (has_effect and attempts.is_in_doubt)
 
     def told(
         self,
@@ -103,10 +90,10 @@ class ToolReport:
         failure, tale = None if is_ours else attempts.read(error), story(error)
         said = ""
         fields: tuple[tuple[str, str], ...] = ()
-        if isinstance(error, LeftInDoubt):
-            situation, said = self._doubt(), str(error)
-        elif self.leaves_doubt(error, attempts):
-            situation = self._doubt()
+        if self.leaves_doubt(error, attempts):
+            is_keyed = self._tool is not None and self._tool.effects is Effects.KEYED
+            situation = Situation.MAYBE_APPLIED_KEYED if is_keyed else Situation.MAYBE_APPLIED
+            said = str(error) if isinstance(error, LeftInDoubt) else ""
         elif is_ours and isinstance(error, KeyReused):
             situation, said = Situation.KEY_REUSED, self._reused()
         elif isinstance(error, CircuitOpen):
@@ -154,16 +141,8 @@ class ToolReport:
     ) -> ToolResult:
         """The call failed, for a reason that the table has a row for.
 
-        Args:
-            situation: The row.
-            said: The original message.
-            label: The status or the kind of failure.
-            fields: The fields that are wrong.
-            tried: What was tried.
-            retry_at: When it could pass.
-            count: How often the same call has failed in a row.
-            repeats: Who says whether that is too often.
-            **facts: Fields of the result.
+        `said` is the original message, `label` the status or the kind of failure, `count` how often
+        the same call has failed in a row; `facts` are further fields of the result.
         """
         action, text = ADVICE[situation]
         if repeats is not None and repeats.is_repeated(count):
@@ -200,10 +179,6 @@ class ToolReport:
         named = "" if self._tool is None else ", ".join(self._tool.key)
         what = f"this {named}" if named else f"the call id {self._call_id!r}"
         return f"{what} stands for an earlier call with other arguments"
-
-    def _doubt(self) -> Situation:
-        is_keyed = self._tool is not None and self._tool.effects is Effects.KEYED
-        return Situation.MAYBE_APPLIED_KEYED if is_keyed else Situation.MAYBE_APPLIED
 
 
 def _label(failure: Failure | None, error: Exception) -> str:

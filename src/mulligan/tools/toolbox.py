@@ -1,7 +1,7 @@
 """Toolbox: the tools of an agent, run so that a failure is a result that the model can act on.
 
-A call never raises for what a tool did wrong; it returns a `ToolResult`. Cancellation and other
-exceptions that are no `Exception` pass.
+A call never raises what a tool raised; it returns a `ToolResult`. Only cancellation and other
+exceptions that are not subclasses of `Exception` are raised.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from ..once.api import Once, new_key
 from ..once.fingerprint import digest
 from ..shared.target import store_for
 from .advice import Situation
-from .definition import BadArguments, ToolDefinition
-from .execution import ToolAttempts, execute, verifier
-from .identity import identity, jsonable
+from .definition import BadArguments, ToolDefinition, identity, jsonable
+from .execution import ToolAttempts, Unfinished, execute, verifier
 from .repeats import RepeatsOfRuns
 from .report import ToolReport
-from .unfinished import Unfinished
+from .results import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from ..core.ports import Store
     from .definition import ToolOptions
-    from .results import ToolResult
 
     F = TypeVar("F", bound=Callable[..., Any])
     T = TypeVar("T")
@@ -187,9 +185,26 @@ class Toolbox:
             response: What the SDK returned: a Message of anthropic, a Response or a ChatCompletion
                 of openai. An empty list means that no tool was asked for.
         """
-        from .frameworks.messages import answer
-
-        return await answer(self, response)
+        # Known by its shape: no SDK is loaded here.
+        if hasattr(response, "stop_reason"):  # anthropic: Message
+            shown: Callable[[ToolResult], dict[str, Any]] = ToolResult.to_anthropic
+            blocks = [each for each in response.content if each.type == "tool_use"]
+            calls = [(each.name, each.input, each.id) for each in blocks]
+        elif hasattr(response, "output"):  # openai: Response
+            shown = ToolResult.to_openai_responses
+            blocks = [each for each in response.output if each.type == "function_call"]
+            calls = [(each.name, each.arguments, each.call_id) for each in blocks]
+        elif hasattr(response, "choices"):  # openai: ChatCompletion
+            shown = ToolResult.to_openai_chat
+            asked = response.choices[0].message.tool_calls or ()
+            blocks = [each for each in asked if each.type == "function"]
+            calls = [(each.function.name, each.function.arguments, each.id) for each in blocks]
+        else:
+            raise SettingError(
+                f"answer needs a Message of anthropic, a Response or a ChatCompletion of openai; "
+                f"got a {type(response).__name__}"
+            )
+        return [shown(await self.run(name, args, call_id=id_)) for name, args, id_ in calls]
 
     @property
     def named_run(self) -> str:
@@ -211,13 +226,8 @@ class Toolbox:
     ) -> ToolResult:
         """Find the tool, check its arguments, call it; or the fallback while its circuit is open.
 
-        Args:
-            name: The tool.
-            args: What the model wrote.
-            call_id: The call's id.
-            run: The agent's run.
-            is_inline: Whether a plain function may block this thread.
-            behind: The tools whose circuits are open and that this one steps in for.
+        If `is_inline`, a plain function may block this thread. `behind` are the tools whose
+        circuits are open and that this one replaces.
         """
         tool = self._tools.get(name)
         report = ToolReport(self, name, call_id, args, tool)
@@ -225,22 +235,19 @@ class Toolbox:
         call = digest([name, identity(args, name="args")])
         if repeats.is_stuck(call, now):
             return report.stuck(repeats.failures(call, now))
-        if tool is None:
+
+        def rejected(
+            situation: Situation, said: str, fields: tuple[tuple[str, str], ...] = ()
+        ) -> ToolResult:
             count = repeats.failed(call, now)
-            return report.failed(
-                Situation.UNKNOWN_TOOL, "there is no such tool", count=count, repeats=repeats
-            )
+            return report.failed(situation, said, fields=fields, count=count, repeats=repeats)
+
+        if tool is None:
+            return rejected(Situation.UNKNOWN_TOOL, "there is no such tool")
         try:
             arguments = tool.arguments(args)
         except BadArguments as wrong:
-            count = repeats.failed(call, now)
-            return report.failed(
-                Situation.BAD_ARGUMENTS,
-                wrong.said,
-                fields=wrong.fields,
-                count=count,
-                repeats=repeats,
-            )
+            return rejected(Situation.BAD_ARGUMENTS, wrong.said, wrong.fields)
         result = await self.perform(
             tool, arguments, tool.function, call_id=call_id, run=run, is_inline=is_inline
         )
@@ -373,9 +380,7 @@ class Toolbox:
     def _guards_of(self, tool: ToolDefinition, left: float) -> tuple[Guard, Guard]:
         """The guard of the tool; and the one that holds keys of unsafe calls, and repeats none.
 
-        Args:
-            tool: The tool.
-            left: Seconds for which a call may wait.
+        A call may wait for `left` seconds.
         """
         found = self._guards.get(tool.name) if left == self._budget else None
         if found is None:

@@ -31,15 +31,10 @@ _REASON = 1000
 
 @record()
 class Verification:
-    """What a verifier found.
+    """What a verifier found."""
 
-    Args:
-        reasons: What is wrong with the result; nothing, if it passes.
-        parsed: The result in the form that the verifier read it in, if it did.
-    """
-
-    reasons: tuple[str, ...] = ()
-    parsed: Any = None
+    reasons: tuple[str, ...] = ()  # what is wrong with the result; empty if it passes
+    parsed: Any = None  # the result as the verifier read it: an instance of the model
 
 
 class Command:
@@ -135,14 +130,10 @@ def _tail(said: str) -> tuple[str, ...]:
 
 
 def verifier_of(verify: Any) -> Callable[[Any], Any]:
-    """The verifier that `verify` means.
+    """The verifier that `verify` means; raises SettingError if it means none.
 
-    Args:
-        verify: A pydantic model or any type that pydantic reads; a JSON schema, as a dict; a
-            command, as a list of words or a `Command`; or a function of the result.
-
-    Raises:
-        SettingError: It is none of them.
+    A pydantic model or any type that pydantic reads; a JSON schema, as a dict; a command, as a list
+    of words or a `Command`; or a function of the result.
     """
     if isinstance(verify, dict):
         return _by_schema(JsonSchema(verify))

@@ -42,13 +42,10 @@ async def claimed(hold: KeyHold) -> Mine | Busy | Done:
 
 
 class Execution:
-    """One execution of a request.
+    """One execution of a request whose key is ours.
 
-    Args:
-        hold: The key, which is ours.
-        send: To the client.
-        replace: Answers the client with what a successor did; see `_record`.
-        limit: The largest body that is kept, in bytes.
+    `replace` answers the client with what a successor did (see `_record`); bodies of up to `limit`
+    bytes are kept.
     """
 
     def __init__(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from ...core.duration import Duration, seconds
@@ -46,7 +45,7 @@ class Health:
             )
             await draining(scope, receive, send)
             return
-        body = json.dumps({"status": "ok"}).encode()
+        body = b'{"status": "ok"}'
         headers = [
             (b"content-type", b"application/json"),
             (b"cache-control", b"no-store"),

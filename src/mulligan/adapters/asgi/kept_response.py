@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .. import events
+
 if TYPE_CHECKING:
     from .messages import Message
 
@@ -52,11 +54,8 @@ def is_in_doubt(status: int) -> bool:
 
 def is_event_stream(headers: Pairs) -> bool:
     """Whether the response is a stream of server-sent events, which is never kept."""
-    return any(
-        name.lower() == b"content-type"
-        and value.partition(b";")[0].strip().lower() == b"text/event-stream"
-        for name, value in headers
-    )
+    kinds = (value for name, value in headers if name.lower() == b"content-type")
+    return any(events.is_event_stream(kind.decode("latin-1")) for kind in kinds)
 
 
 def kept(start: Message, body: bytes, trailers: Pairs = ()) -> str:
@@ -84,11 +83,9 @@ def why_not_kept(value: str) -> str:
 
 
 def messages(value: str, *, has_trailers: bool) -> list[Message]:
-    """The messages that send a kept response again, marked as such.
+    """The messages that send a kept response again, marked as replayed.
 
-    Args:
-        value: What `kept` made.
-        has_trailers: Whether the server can send trailers.
+    `has_trailers` is whether the server can send trailers.
     """
     found = json.loads(value)
     trailers = _raw(found["trailers"]) if has_trailers else []

@@ -22,9 +22,6 @@ class ProblemMiddleware:
     A circuit that is open, a limit that is reached and a dependency that failed become a 502, 503
     or 504 with ``Retry-After`` where the time is known. Every other exception passes untouched,
     and so does one that comes after the response has begun.
-
-    Args:
-        app: The ASGI application.
     """
 
     def __init__(self, app: App) -> None:

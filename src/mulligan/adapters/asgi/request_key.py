@@ -41,11 +41,7 @@ def header_of(headers: Headers, name: bytes) -> bytes:
 
 
 def key_of(headers: Headers, *, is_strict: bool = False) -> str | None:
-    """The key of a request; None if it has none.
-
-    Args:
-        headers: The request's headers.
-        is_strict: Whether a key without quotes is refused, as the draft has it.
+    """The key of a request; None if it has none. If `is_strict`, it needs quotes, as in the draft.
 
     Raises:
         BadKey: The header is not a key, or there are several.

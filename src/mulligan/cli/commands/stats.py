@@ -12,8 +12,8 @@ import click
 
 from ...core.duration import duration_text
 from ...core.redaction import clean
-from ...dashboard.failures import failures_of
 from ...dashboard.runs import RunIndex
+from ...dashboard.sources import failures_of
 from ...run.show.messages import money
 from ...stores.home import home
 from ...telemetry.figures import summary

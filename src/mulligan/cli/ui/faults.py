@@ -191,7 +191,7 @@ def menu_table() -> Table:
         if fault_type.group != group:
             group = fault_type.group
             table.add_row(f"\n[bold]{group}[/]")
-        options = ", ".join(name for name, _ in fault_type.options if name not in shared)
+        options = ", ".join(name for name in fault_type.options if name not in shared)
         name = STATUSES.get(fault_type.name, fault_type.name)
         table.add_row(f"  {name}", escape(fault_type.help), f"[dim]{options}[/]")
     table.add_row("\n[bold]options[/]")

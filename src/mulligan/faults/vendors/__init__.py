@@ -1,13 +1,12 @@
-"""Formats of the vendors' APIs, one file each."""
+"""Formats of the vendors' APIs, one vendor per file."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .anthropic import Anthropic
-from .chat import Chat
 from .gemini import GeminiApi
-from .responses import Responses
+from .openai import Chat, Responses
 
 if TYPE_CHECKING:
     from .base import Vendor

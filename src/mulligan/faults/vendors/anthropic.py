@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import TYPE_CHECKING
 
-from ..limiter import whole_seconds
+from ..limits import whole_seconds
 from .base import (
     ClientRequest,
     Json,
-    Refusal,
+    JsonResponse,
     RefusalReason,
     ResponseStream,
     Tool,
@@ -25,6 +25,7 @@ from .base import (
     a_table,
     count_tokens,
     sse,
+    status_words,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ _WORDS = {
     429: "Number of requests has exceeded your rate limit",
     500: "Internal server error",
     529: "Overloaded",
+}
+# Status and words of a fault that has a name.
+_REFUSALS = {
+    "overloaded": (529, _WORDS[529]),
+    "plan": (429, "This request would exceed the limit of your plan"),
+    "limit": (429, "This request would exceed your limit of {by} per window"),
+    "billing": (400, "Your credit balance is too low to access the Anthropic API"),
+    "context": (400, "prompt is too long: {over} tokens > 200000 maximum"),
+    "model": (404, "model: {model}"),
+    "policy": (400, "Output blocked by content filtering policy"),
+    "auth": (401, _WORDS[401]),
 }
 # The window's length names the claim.
 _CLAIMS = ((6 * 3600.0, "five_hour", "5h"), (float("inf"), "seven_day", "7d"))
@@ -90,37 +102,29 @@ class Anthropic:
         }
 
     def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
-        frames = [
+        delta = {"stop_reason": "tool_use" if reply.call else "end_turn", "stop_sequence": None}
+        frames = (
             _event("message_start", message=self._opening(asked, reply)),
             *self._block(reply),
-        ]
-        middle = 3 + max(1, len(reply.pieces) // 2)
-        frames += [
-            _event(
-                "message_delta",
-                delta={
-                    "stop_reason": "tool_use" if reply.call else "end_turn",
-                    "stop_sequence": None,
-                },
-                usage={"output_tokens": reply.tokens},
-            ),
+            _event("message_delta", delta=delta, usage={"output_tokens": reply.tokens}),
             _event("message_stop"),
-        ]
-        return ResponseStream(frames=tuple(frames), middle=min(middle, len(frames) - 2))
+        )
+        middle = 3 + max(1, len(reply.pieces) // 2)
+        return ResponseStream(frames=frames, middle=min(middle, len(frames) - 2))
 
-    def refusal(self, reason: RefusalReason) -> Refusal:
-        status, kind, message = _spelled(reason)
+    def refusal(self, reason: RefusalReason) -> JsonResponse:
+        status, kind, message = _status_type_words(reason)
         body: Json = {
             "type": "error",
             "error": {"type": reason.code or kind, "message": reason.message or message},
             "request_id": f"req_{reason.id}",
         }
-        headers: list[tuple[str, str]] = []
+        headers: dict[str, str] = {}
         if reason.name == "plan" and reason.reset_at is not None:
-            headers += _unified(reason.reset_at, reason.lasts)
+            headers = _unified(reason.reset_at, reason.lasts)
         if reason.wait is not None and reason.retry_after is None:
-            headers.append(("retry-after", str(whole_seconds(reason.wait))))
-        return Refusal(status=status, body=body, headers=tuple(headers))
+            headers["retry-after"] = str(whole_seconds(reason.wait))
+        return JsonResponse(status=status, body=body, headers=headers)
 
     def error_event(self, reason: RefusalReason) -> bytes:
         words = reason.message or "Overloaded"
@@ -128,12 +132,7 @@ class Anthropic:
 
     def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         found = {"request-id": f"req_{id_}"}
-        if admission is None:
-            return found
-        for name in ("requests", "tokens"):
-            limit, said = getattr(admission.limits, name), getattr(admission, name)
-            if limit is None or said is None:
-                continue
+        for name, (limit, said) in (admission.verdicts if admission else {}).items():
             found |= _quota(name, limit.capacity, said.remaining, said.reset_at)
             if name == "tokens":
                 # Tokens are counted when they are asked: all of them go in, none come out.
@@ -191,31 +190,15 @@ def _usage(asked: int, answered: int) -> Json:
     }
 
 
-def _spelled(reason: RefusalReason) -> tuple[int, str, str]:
-    """Status, type, words."""
-    tokens, model = reason.asked.tokens, reason.asked.model
-    match reason.name:
-        case "overloaded":
-            status, words = 529, _WORDS[529]
-        case "plan":
-            status, words = 429, "This request would exceed the limit of your plan"
-        case "limit":
-            by = reason.admission.refused_by if reason.admission else "requests"
-            status, words = 429, f"This request would exceed your limit of {by} per window"
-        case "billing":
-            status, words = 400, "Your credit balance is too low to access the Anthropic API"
-        case "context":
-            over = max(tokens, 0) + 200_000
-            status, words = 400, f"prompt is too long: {over} tokens > 200000 maximum"
-        case "model":
-            status, words = 404, f"model: {model}"
-        case "policy":
-            status, words = 400, "Output blocked by content filtering policy"
-        case "auth":
-            status, words = 401, _WORDS[401]
-        case _:
-            status = reason.status or 500
-            words = _WORDS.get(status, f"The request failed with status {status}")
+def _status_type_words(reason: RefusalReason) -> tuple[int, str, str]:
+    if reason.name in _REFUSALS:
+        status, words = _REFUSALS[reason.name]
+        asked = reason.asked
+        over = asked.tokens + 200_000
+        words = words.format(by=reason.refused_by, over=over, model=asked.model)
+    else:
+        status = reason.status or 500
+        words = status_words(_WORDS, status)
     default = "invalid_request_error" if status < 500 else "api_error"
     return status, _TYPES.get(status, default), words
 
@@ -231,16 +214,16 @@ def _quota(name: str, capacity: int, remaining: int, reset_at: float) -> dict[st
     }
 
 
-def _unified(reset_at: float, lasts: float) -> list[tuple[str, str]]:
+def _unified(reset_at: float, lasts: float) -> dict[str, str]:
     claim, short = next((name, short) for most, name, short in _CLAIMS if lasts <= most)
     stem, reset = "anthropic-ratelimit-unified", str(int(reset_at))
-    return [
-        (f"{stem}-status", "rejected"),
-        (f"{stem}-reset", reset),
-        (f"{stem}-representative-claim", claim),
-        (f"{stem}-{short}-status", "rejected"),
-        (f"{stem}-{short}-reset", reset),
-        (f"{stem}-{short}-utilization", "1.0"),
-        (f"{stem}-overage-status", "rejected"),
-        (f"{stem}-overage-disabled-reason", "org_level_disabled"),
-    ]
+    return {
+        f"{stem}-status": "rejected",
+        f"{stem}-reset": reset,
+        f"{stem}-representative-claim": claim,
+        f"{stem}-{short}-status": "rejected",
+        f"{stem}-{short}-reset": reset,
+        f"{stem}-{short}-utilization": "1.0",
+        f"{stem}-overage-status": "rejected",
+        f"{stem}-overage-disabled-reason": "org_level_disabled",
+    }

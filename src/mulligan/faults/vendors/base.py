@@ -1,7 +1,7 @@
-"""What a vendor module provides: answers, streams, errors.
+"""What the APIs of all vendors share: requests, replies, refusals before they get a format.
 
 A request is read into `ClientRequest`, an answer is made from `VendorReply`, a refusal from
-`RefusalReason`. These are common to the four APIs, which differ only in format.
+`RefusalReason`. `Vendor` is what each API implements.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from ..limits import LimitCheck
 __all__ = (
     "ClientRequest",
     "Json",
-    "Page",
-    "Refusal",
+    "JsonResponse",
     "RefusalReason",
     "ResponseStream",
     "Tool",
     "ToolCall",
     "Vendor",
-    "VendorErrors",
     "VendorReply",
     "a_list",
     "a_table",
     "count_tokens",
     "sse",
+    "status_words",
 )
 
 # Bodies of other people's APIs: their shape is what this package is about.
@@ -37,32 +36,20 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool that the client offers.
-
-    Args:
-        name: As the client calls it.
-        schema: What it takes.
-        is_free: It takes text instead of arguments (OpenAI's custom tools).
-    """
+    """A tool that the client offers."""
 
     name: str
-    is_free: bool = False
-    schema: Json = field(default_factory=dict)
+    is_free: bool = False  # it takes text instead of arguments (OpenAI's custom tools)
+    schema: Json = field(default_factory=dict)  # of its arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that the model asks for.
-
-    Args:
-        name: As the client calls it.
-        arguments: What it is given.
-        text: What a tool that takes text is given instead.
-    """
+    """A tool that the model asks for."""
 
     name: str
     arguments: Json
-    text: str | None = None
+    text: str | None = None  # for a tool that takes text instead of arguments
 
     @property
     def written(self) -> str:
@@ -71,42 +58,25 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRequest:
-    """What the client asked for.
-
-    Args:
-        model: The model's name as the client wrote it.
-        is_stream: Whether it wants events.
-        is_count: It only wants its tokens counted.
-        tools: What it offers.
-        tokens: About how many tokens the request has.
-        wants_usage: Chat Completions only: a last chunk with the usage.
-        wants_array: Gemini only: the stream as one JSON array instead of events.
-    """
+    """What the client asked for."""
 
     model: str = ""
     is_stream: bool = False
-    is_count: bool = False
+    is_count: bool = False  # it only wants its tokens counted
     tools: tuple[Tool, ...] = ()
-    tokens: int = 0
-    wants_usage: bool = False
-    wants_array: bool = False
+    tokens: int = 0  # estimated
+    wants_usage: bool = False  # Chat Completions only: a last chunk with the usage
+    wants_array: bool = False  # Gemini only: the stream as one JSON array instead of events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorReply:
-    """A good answer, before it is spelled.
+    """A good answer, before a vendor formats it."""
 
-    Args:
-        id: Sixteen hexadecimal digits; vendors put their own prefix before it.
-        text: What the model says; empty for an empty answer.
-        call: The tool it asks for instead.
-        now: When, in epoch seconds.
-    """
-
-    id: str
-    text: str = ""
-    call: ToolCall | None = None
-    now: float = 0.0
+    id: str  # sixteen hexadecimal digits; vendors put their own prefix before it
+    text: str = ""  # what the model says; empty for an empty answer
+    call: ToolCall | None = None  # the tool it asks for instead
+    now: float = 0.0  # in epoch seconds
 
     @property
     def tokens(self) -> int:
@@ -120,52 +90,30 @@ class VendorReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseStream:
-    """A streamed answer: what goes into each chunk.
+    """A streamed answer."""
 
-    Args:
-        frames: Bytes of the events, one event each.
-        middle: How many of them make half an answer: some text, no end.
-        content_type: As the vendor says it.
-    """
-
-    frames: tuple[bytes, ...]
-    middle: int
+    frames: tuple[bytes, ...]  # one event each
+    middle: int  # how many of them make half an answer: some text, no end
     content_type: str = "text/event-stream; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalReason:
-    """Why a request is refused, before it is spelled.
+    """Why a request is refused, before a vendor formats it."""
 
-    Args:
-        name: A name of the menu: ``429``, ``plan``, ``context`` …; ``limit`` for our own limits.
-        id: Sixteen hexadecimal digits for the request id.
-        now: When, in epoch seconds.
-        status: The status it is named by; None where the vendor chooses.
-        message: The words; None for the vendor's.
-        code: The vendor's code; None for the vendor's.
-        retry_after: The header, where the script names one: Gemini repeats it in the body.
-        is_retriable: What a problem document says about it; None to go by the status.
-        reset_at: When a plan's limit ends.
-        lasts: How long the plan's window is.
-        admission: What our own limits said.
-        is_first: No event of the stream comes before the error.
-        asked: The request.
-    """
-
-    name: str
-    id: str
-    now: float
+    name: str  # a name of the menu: `429`, `plan`, `context` …; `limit` for our own limits
+    id: str  # sixteen hexadecimal digits
+    now: float  # in epoch seconds
     asked: ClientRequest
-    status: int | None = None
-    message: str | None = None
-    code: str | None = None
-    retry_after: str | None = None
-    is_retriable: bool | None = None
-    reset_at: float | None = None
-    lasts: float = 0.0
-    admission: LimitCheck | None = None
-    is_first: bool = False
+    status: int | None = None  # the status it is named by; None where the vendor chooses
+    message: str | None = None  # None for the vendor's
+    code: str | None = None  # None for the vendor's
+    retry_after: str | None = None  # as the script wrote it; Gemini repeats it in the body
+    is_retriable: bool | None = None  # in a problem document; None to go by the status
+    reset_at: float | None = None  # when a plan's limit ends
+    lasts: float = 0.0  # length of the plan's window in seconds
+    admission: LimitCheck | None = None  # what our own limits said
+    is_first: bool = False  # no event of the stream comes before the error
 
     @property
     def wait(self) -> float | None:
@@ -178,58 +126,46 @@ class RefusalReason:
             return float(self.retry_after)
         return None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A refusal, spelled."""
-
-    status: int
-    body: Json
-    headers: tuple[tuple[str, str], ...] = ()
-    content_type: str = "application/json"
+    @property
+    def refused_by(self) -> str:
+        """``requests`` or ``tokens``: which of our own limits refused it."""
+        return self.admission.refused_by if self.admission else "requests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """A whole answer that is not a refusal."""
+class JsonResponse:
+    """A whole answer in the format of its API."""
 
     body: Json
     status: int = 200
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: dict[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
 
 
-class VendorErrors(Protocol):
-    """An API that can refuse a request in its own format."""
+class Vendor(Protocol):
+    """One API: reads requests and formats answers."""
 
     name: str
 
-    def refusal(self, reason: RefusalReason) -> Refusal:
-        """The refusal: status, headers, body."""
-        ...
+    def refusal(self, reason: RefusalReason) -> JsonResponse: ...
 
     def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         """What every answer carries: the request id, and what is left of the limits."""
         ...
-
-
-class Vendor(VendorErrors, Protocol):
-    """One API, spelled."""
 
     def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:
         """What the client asked for; None if the path is not this API's."""
         ...
 
     def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
-        """The whole answer."""
+        """The whole answer, where the client did not ask for a stream."""
         ...
 
     def count(self, asked: ClientRequest) -> Json:
         """The answer to a question for the number of tokens."""
         ...
 
-    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
-        """The answer as events."""
-        ...
+    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream: ...
 
     def error_event(self, reason: RefusalReason) -> bytes:
         """An error inside a stream that began well."""
@@ -246,8 +182,13 @@ def a_list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def status_words(known: dict[int, str], status: int) -> str:
+    """What an error of this status says."""
+    return known.get(status, f"The request failed with status {status}")
+
+
 def count_tokens(text: str) -> int:
-    """About how many tokens that is: four characters each, as vendors' rules of thumb have it."""
+    """An estimate: four characters a token, the vendors' rule of thumb."""
     return (len(text) + 3) // 4
 
 

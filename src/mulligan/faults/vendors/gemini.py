@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .base import (
     ClientRequest,
     Json,
-    Refusal,
+    JsonResponse,
     RefusalReason,
     ResponseStream,
     Tool,
@@ -23,6 +23,7 @@ from .base import (
     a_table,
     count_tokens,
     sse,
+    status_words,
 )
 
 if TYPE_CHECKING:
@@ -93,20 +94,19 @@ class GeminiApi:
         return {"totalTokens": asked.tokens}
 
     def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
+        parts: list[Json] = [{"text": reply.text}] if reply.text else []
         if reply.call:
-            part: Json = {"functionCall": {"name": reply.call.name, "args": reply.call.arguments}}
-            return _chunk(asked, reply, [part], is_last=True)
-        parts = [{"text": reply.text}] if reply.text else []
+            parts = [{"functionCall": {"name": reply.call.name, "args": reply.call.arguments}}]
         return _chunk(asked, reply, parts, is_last=True)
 
     def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
         pieces = reply.pieces
         chunks = [_chunk(asked, reply, [{"text": piece}]) for piece in pieces[:-1]]
-        last = [{"text": piece} for piece in pieces[-1:]]
-        if reply.call:
-            chunks.append(self.page(asked, reply))
-        else:
-            chunks.append(_chunk(asked, reply, last, is_last=True))
+        last: list[Json] = [{"text": piece} for piece in pieces[-1:]]
+        is_call = reply.call is not None
+        chunks.append(
+            self.page(asked, reply) if is_call else _chunk(asked, reply, last, is_last=True)
+        )
         middle = min(max(1, len(pieces) // 2), len(chunks) - 1)
         if asked.wants_array:
             texts = [json.dumps(chunk) for chunk in chunks]
@@ -115,11 +115,11 @@ class GeminiApi:
             return ResponseStream(frames=frames, middle=middle, content_type="application/json")
         return ResponseStream(frames=tuple(sse(chunk) for chunk in chunks), middle=middle)
 
-    def refusal(self, reason: RefusalReason) -> Refusal:
+    def refusal(self, reason: RefusalReason) -> JsonResponse:
         if reason.name == "policy":
             blocked = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
-            return Refusal(status=200, body={**blocked, "modelVersion": reason.asked.model})
-        status, words, details = _spelled(reason)
+            return JsonResponse(body={**blocked, "modelVersion": reason.asked.model})
+        status, words, details = _status_words_details(reason)
         error = {
             "code": status,
             "message": reason.message or words,
@@ -129,7 +129,7 @@ class GeminiApi:
             delay = f"{reason.wait:.9f}".rstrip("0").rstrip(".")
             details.append({"@type": f"{_RPC}.RetryInfo", "retryDelay": f"{delay}s"})
         body: Json = {"error": {**error, "details": details} if details else error}
-        return Refusal(status=status, body=body)
+        return JsonResponse(status=status, body=body)
 
     def error_event(self, reason: RefusalReason) -> bytes:
         words = reason.message or _WORDS[503]
@@ -163,26 +163,22 @@ def _chunk(
     }
 
 
-def _spelled(reason: RefusalReason) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return per case
-    """Status, words, details."""
+def _status_words_details(reason: RefusalReason) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return per case
     model = reason.asked.model
     match reason.name:
         case "overloaded":
             return 503, "The model is overloaded. Please try again later.", []
         case "plan":
             words = f"You exceeded your current quota for {model}"
-            return 429, words, [_violation("GenerateRequestsPerDayPerProjectPerModel", model, 250)]
+            return 429, words, [_violation("Day", model, 250)]
         case "limit":
-            limits = reason.admission.limits if reason.admission else None
-            known = limits.requests or limits.tokens if limits else None
-            quota = "GenerateRequestsPerMinutePerProjectPerModel"
+            known = reason.admission.verdicts.values() if reason.admission else ()
+            capacity = next((limit.capacity for limit, _ in known), 0)
             words = f"You exceeded your current quota for {model}"
-            return 429, words, [_violation(quota, model, known.capacity if known else 0)]
+            return 429, words, [_violation("Minute", model, capacity)]
         case "billing":
-            words = (
-                f"You exceeded your current quota. Quota exceeded for metric: {_METRIC}, limit: 0"
-            )
-            return 429, words, [_violation("GenerateRequestsPerDayPerProjectPerModel", model, 0)]
+            said = f"Quota exceeded for metric: {_METRIC}, limit: 0"
+            return 429, f"You exceeded your current quota. {said}", [_violation("Day", model, 0)]
         case "context":
             over = reason.asked.tokens + 1_048_576
             words = f"The input token count ({over}) exceeds the maximum number of tokens (1048576)"
@@ -194,13 +190,13 @@ def _spelled(reason: RefusalReason) -> tuple[int, str, list[Json]]:  # noqa: PLR
             return 400, "API key not valid. Please pass a valid API key.", [info]
         case _:
             status = reason.status or 500
-            return status, _WORDS.get(status, f"The request failed with status {status}"), []
+            return status, status_words(_WORDS, status), []
 
 
-def _violation(quota: str, model: str, value: int) -> Json:
+def _violation(span: str, model: str, value: int) -> Json:
     violation = {
         "quotaMetric": _METRIC,
-        "quotaId": f"{quota}-FreeTier",
+        "quotaId": f"GenerateRequestsPer{span}PerProjectPerModel-FreeTier",
         "quotaDimensions": {"location": "global", "model": model},
         "quotaValue": str(value),
     }

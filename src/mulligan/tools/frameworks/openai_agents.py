@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agents import FunctionTool
 
 if TYPE_CHECKING:
+    from ..definition import ToolDefinition
     from ..toolbox import Toolbox
 
 __all__ = ("tools_of",)
@@ -18,17 +19,17 @@ __all__ = ("tools_of",)
 
 def tools_of(box: Toolbox) -> list[FunctionTool]:
     """The tools of `box`."""
-    return [_made(box, each.name, each.description, each.schema) for each in box.tools]
+    return [_made(box, each) for each in box.tools]
 
 
-def _made(box: Toolbox, name: str, description: str, schema: dict[str, Any]) -> FunctionTool:
+def _made(box: Toolbox, tool: ToolDefinition) -> FunctionTool:
     async def call(context: Any, arguments: str) -> str:
-        return (await box.run(name, arguments, call_id=context.tool_call_id)).text
+        return (await box.run(tool.name, arguments, call_id=context.tool_call_id)).text
 
     return FunctionTool(
-        name=name,
-        description=description,
-        params_json_schema=schema,
+        name=tool.name,
+        description=tool.description,
+        params_json_schema=tool.schema,
         on_invoke_tool=call,
         strict_json_schema=False,  # a strict schema has no optional arguments
     )

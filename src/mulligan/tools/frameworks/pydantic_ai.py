@@ -13,7 +13,7 @@ from .hints import declared_tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..definition import ToolOptions
+    from ..definition import ToolDefinition, ToolOptions
     from ..toolbox import Toolbox
 
 __all__ = ("capability", "tools_of")
@@ -30,16 +30,18 @@ _STEERING = (
 
 def tools_of(box: Toolbox) -> list[Tool[Any]]:
     """The tools of `box`."""
-    return [_made(box, each.name, each.description, each.schema) for each in box.tools]
+    return [_made(box, each) for each in box.tools]
 
 
-def _made(box: Toolbox, name: str, description: str, schema: dict[str, Any]) -> Tool[Any]:
+def _made(box: Toolbox, tool: ToolDefinition) -> Tool[Any]:
     async def call(ctx: Any, **arguments: Any) -> Any:
         run = box.named_run or ctx.run_id or ""
-        result = await box.run(name, arguments, call_id=ctx.tool_call_id or "", run=run)
+        result = await box.run(tool.name, arguments, call_id=ctx.tool_call_id or "", run=run)
         return result.to_pydantic_ai()
 
-    made: Tool[Any] = Tool.from_schema(call, name, description, schema, takes_ctx=True)
+    made: Tool[Any] = Tool.from_schema(
+        call, tool.name, tool.description, tool.schema, takes_ctx=True
+    )
     made.max_retries = _CORRECTIONS
     return made
 
