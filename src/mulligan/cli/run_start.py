@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from ..run.drive import drive_run, make_run
 from ..run.journal.retention import prune_daily
 from ..run.process.stop import signals
 from ..run.show.choose_view import showing
+from ..run.show.standard_streams import StandardStreams
 from . import Unusable
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def run_command(
         if told:
             from ..run.show.notify import remember
 
-            remember(context.runs.files(claimed.id), told)
+            remember(claimed.folder, told)
         how = DriveOptions(park, is_now)
         return drive_shown(context, claimed, state, how, is_json=is_json, stdin=stdin)
 
@@ -98,7 +100,9 @@ def drive_shown(
     stdin: StdinSpool | None = None,
 ) -> int:
     """Drive the run that this process holds, and show it."""
-    with showing(context, claimed.id, state, is_json=is_json) as (shown, streams):
+    streams = StandardStreams(context.stop)
+    shown, view = showing(context, claimed, state, streams, is_json=is_json)
+    with closing(view):
         code = drive_run(shown, claimed, how=how, state=state, stdin=stdin)
     if not code and streams.is_unread:
         # What was done is done; but the reader does not have all of the answer.
@@ -107,7 +111,7 @@ def drive_shown(
             err=True,
         )
         code = _UNREAD
-    prune_daily(context.runs, context.now())
+    prune_daily(context.runs, context.platform.clock.wall())
     return code
 
 

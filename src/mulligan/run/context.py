@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .listeners import RunListener
     from .process.supervise import ProcessExit, Stream
 
-__all__ = ("Platform", "PlatformClock", "RunContext", "open_context", "real_platform")
+__all__ = ("REAL_PLATFORM", "Platform", "PlatformClock", "RunContext", "open_context")
 
 # Seconds between two renewals of a run's lease.
 _LOOK, _RENEW = 1.0, LEASE / 6
@@ -62,11 +62,6 @@ class Platform(NamedTuple):
     end_leftovers: Callable[[str], object]
 
 
-def real_platform() -> Platform:
-    """The clocks, random generator and processes of this machine."""
-    return Platform(_Clock(), Stop.wait, _roll, supervise, _end_leftovers)
-
-
 class _Clock:
     """The machine's clocks, with fewer imports than the clock of `calls`."""
 
@@ -84,6 +79,10 @@ def _end_leftovers(token: str) -> None:
     from .process.orphans import end_leftovers
 
     end_leftovers(token)
+
+
+#: The clocks, random generator and processes of this machine.
+REAL_PLATFORM = Platform(_Clock(), Stop.wait, _roll, supervise, _end_leftovers)
 
 
 def _discard(_stream: Stream, _chunk: bytes) -> None: ...
@@ -158,8 +157,8 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
         runs = RunStore()
         if not ends_process:
             stack.callback(runs.close)
-        platform, stop = real_platform(), stack.enter_context(closing(Stop()))
-        yield RunContext(environ, runs, stop, platform, events=events)
+        stop = stack.enter_context(closing(Stop()))
+        yield RunContext(environ, runs, stop, REAL_PLATFORM, events=events)
 
 
 def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:

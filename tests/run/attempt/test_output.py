@@ -9,7 +9,7 @@ import pytest
 
 from mulligan.run.agents.adapter import Launch
 from mulligan.run.agents.claude import PROGRAM
-from mulligan.run.attempt.output import AttemptOutput
+from mulligan.run.attempt.output import AttemptFacts, AttemptOutput
 
 
 @pytest.fixture
@@ -17,11 +17,9 @@ def tap(tmp_path):
     taps = []
 
     def make(**options):
-        reader = PROGRAM.reader(Launch(argv=("claude",)))
-        log = tmp_path / "attempt-1"
-        taps.append(
-            AttemptOutput(reader, is_translated=False, log=log, show=lambda *_: None, **options)
-        )
+        facts = AttemptFacts(1, Launch(argv=("claude",)))
+        reader, log = PROGRAM.reader(facts.launch), tmp_path / "attempt-1"
+        taps.append(AttemptOutput(facts, reader, log=log, show=lambda *_: None, **options))
         return taps[-1]
 
     yield make

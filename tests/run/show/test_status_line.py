@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.agents.adapter import OutputNote
+from mulligan.run.agents.adapter import Launch, OutputNote
 from mulligan.run.attempt.output import AttemptFacts
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
@@ -113,7 +113,7 @@ def test_what_ends_at_once_shows_no_line(terminal):
 def test_the_line_stands_under_the_text_and_says_attempt_time_and_cost(terminal):
     terminal.status.step(begun())
     terminal.status.output("stdout", b"hello\n")
-    facts = AttemptFacts()
+    facts = AttemptFacts(1, Launch(("claude",)))
     facts.add(OutputNote(cost=0.12, tokens=12_345))
     terminal.status.noted(OutputNote(), facts)
     terminal.later(42)
@@ -191,7 +191,7 @@ def test_text_that_goes_into_a_file_leaves_the_line_alone():
 
 def test_its_own_retries_are_a_state_of_their_own(terminal):
     terminal.status.step(begun())
-    facts = AttemptFacts()
+    facts = AttemptFacts(1, Launch(("claude",)))
     facts.add(OutputNote(is_retry=True))
     terminal.status.noted(OutputNote(is_retry=True), facts)
     terminal.later(5)

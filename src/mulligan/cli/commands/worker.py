@@ -67,7 +67,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     from ...run.journal.retention import prune_daily
     from ...run.process.environment import environment_of, lacking, lacking_of_plan
     from ...run.process.stop import WorkerStop, signals
-    from ...run.show.choose_view import recording
+    from ...run.show.choose_view import HELD, recording
     from ...run.worker import Worker
 
     def context_of(state: RunState) -> RunContext:
@@ -85,8 +85,9 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
             # Several runs tell theirs here: lines, not a table.
             drive_plan(own, claimed, kept, how, is_table_refused=True)
             return
-        with recording(own, claimed.id, state) as recorded:
-            drive_run(recorded, claimed, how=how)
+        drive_run(recording(own, claimed, state), claimed, how=how)
+        # A killed `mulligan run` held this back for its own stdout; the attempt's log has it.
+        (claimed.folder / HELD).unlink(missing_ok=True)
 
     def lacked(id_: str, state: RunState) -> str:
         own = context_of(state)

@@ -36,11 +36,13 @@ class AgentAccount(NamedTuple):
         provider: The provider's name; the program's own where the provider is not known.
         secret: Identifies the account. Hashed before it is stored, never shown.
         label: Where the credential was found, for people; nothing secret.
+        model: The model that the command or the environment names; empty for the default.
     """
 
     provider: str
     secret: str
     label: str
+    model: str = ""
 
 
 class Credential(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 from ...errors import MulliganError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .accounts import AgentAccount
 
@@ -114,7 +114,7 @@ class OutputNote(NamedTuple):
     pending: tuple[str, ...] | None = None
     cost: float | None = None
     tokens: int | None = None
-    shown: tuple[tuple[Stream, str], ...] = ()
+    shown: Sequence[tuple[Stream, str]] = ()
     is_lost: bool = False
     is_futile: bool = False
     is_event: bool = False
@@ -185,9 +185,5 @@ class AgentAdapter(Protocol):
     def account(
         self, command: tuple[str, ...], environ: Mapping[str, str], /
     ) -> AgentAccount | None:
-        """The account that the program uses; None for an unknown program."""
-        ...
-
-    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:
-        """The model that the command or the environment names; empty for its default."""
+        """The account and the model that the program uses; None for an unknown program."""
         ...

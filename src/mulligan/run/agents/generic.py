@@ -42,9 +42,6 @@ class GenericAdapter:
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> None:
         """None: the provider and credential of an unknown program are not known."""
 
-    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:  # noqa: ARG002 -- the port's
-        return ""
-
 
 class NullReader:
     """A reader that returns no notes."""

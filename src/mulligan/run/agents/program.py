@@ -395,23 +395,22 @@ class KnownProgram:
         return GENERIC.reader(launch)
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
-        parts = self._read(command)[1]
+        parts, home = self._read(command)[1], self.home(environ)
+        named = (environ.get(each, "") for each in self.model_variables)
+        model = self.model_option(parts) or next((each for each in named if each), "")
         found = self._credentials(parts, environ)
+        provider = self.provider or self._provider(parts, model, found)
         where = endpoint(self.endpoints, environ)
-        provider = self.provider or self._provider(parts, environ, found)
         host = where.partition("/")[0].rpartition("@")[2]
         at = f" at {host}" if host else ""
         if provider and provider in found:
             secret, label = found[provider]
-            return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}")
+            return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}", model)
         # The account is unknown, so its limits are not shared with other programs or machines.
-        home, keys = self.home(environ), [environ[each] for each in self.keys if environ.get(each)]
+        keys = [environ[each] for each in self.keys if environ.get(each)]
         secret = " ".join([self.name, os.uname().nodename, where, home, *keys])
         label = f"keys of {self.name}" if keys else f"login in {short_path(home, environ)}"
-        return AgentAccount(provider or self.name, secret, f"{label}{at}")
-
-    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:
-        return self._model(self._read(command)[1], environ)
+        return AgentAccount(provider or self.name, secret, f"{label}{at}", model)
 
     def home(self, environ: Mapping[str, str]) -> str:
         """The folder that it keeps its login in."""
@@ -421,10 +420,6 @@ class KnownProgram:
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:  # noqa: ARG002 -- for subclasses
         """The credentials in files of its own, by provider."""
         return {}
-
-    def _model(self, parts: tuple[Argument, ...], environ: Mapping[str, str]) -> str:
-        named = (environ.get(each, "") for each in self.model_variables)
-        return self.model_option(parts) or next((each for each in named if each), "")
 
     def model_option(self, parts: tuple[Argument, ...]) -> str:
         """The model that its options name; empty if none does."""
@@ -445,15 +440,11 @@ class KnownProgram:
         return found
 
     def _provider(
-        self,
-        parts: tuple[Argument, ...],
-        environ: Mapping[str, str],
-        found: Mapping[str, Credential],
+        self, parts: tuple[Argument, ...], model: str, found: Mapping[str, Credential]
     ) -> str:
         """The provider that the program calls; empty if that cannot be determined."""
         if named := value_of(parts, *self.provider_options):
             return provider_of_option(named)
-        model = self._model(parts, environ)
         named_by_model = provider_of_model(model)
         if named_by_model is not None:
             return named_by_model

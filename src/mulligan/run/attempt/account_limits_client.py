@@ -28,7 +28,7 @@ from .account_limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ...core.failure import Failure
     from ...core.moment import Moment
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..context import PlatformClock, RunContext
     from .account_limits import AccountState
 
-__all__ = ("PART", "RunLimits", "limits_of", "shared_store")
+__all__ = ("PART", "RunLimits", "limits_of")
 
 #: The part of a key under which accounts are stored.
 PART = "account"
@@ -50,33 +50,21 @@ _SPREAD, _LONGEST_SPREAD = 0.05, 30.0
 _NEWS = 30.0
 
 
-def shared_store(environ: Mapping[str, str]) -> Store | None:
-    """The store in which limits are shared with other machines; None if none is named."""
-    url = environ.get("MULLIGAN_STORE")
-    if not url:
-        return None
-    from ...stores.open import open_store
-
-    return open_store(url)
-
-
 def limits_of(
     context: RunContext, run: str, command: tuple[str, ...], adapter: AgentAdapter
 ) -> RunLimits | None:
     """The limits of a run's account; None for an unknown program."""
-    given = inherited(command, context.environ)
-    account, model = adapter.account(command, given), adapter.model(command, given)
+    account = adapter.account(command, inherited(command, context.environ))
     if account is None:
         return None
-    return RunLimits(
-        shared_store(context.environ) or context.runs.store(),
-        account,
-        run=run,
-        program=adapter.name,
-        model=model,
-        clock=context.platform.clock,
-        roll=context.platform.roll,
-    )
+    if url := context.environ.get("MULLIGAN_STORE"):  # shares limits with other machines
+        from ...stores.open import open_store
+
+        store = open_store(url)
+    else:
+        store = context.runs.store()
+    clock, roll = context.platform.clock, context.platform.roll
+    return RunLimits(store, account, run=run, program=adapter.name, clock=clock, roll=roll)
 
 
 class RunLimits:
@@ -84,10 +72,9 @@ class RunLimits:
 
     Args:
         store: Where it is shared.
-        account: The account that the run uses.
+        account: The account that the run uses, and its model.
         run: The run.
         program: The adapter's name.
-        model: The model that the run names; empty for its program's default.
         clock: Tells the time.
         roll: Rolls the dice.
     """
@@ -99,13 +86,12 @@ class RunLimits:
         *,
         run: str,
         program: str,
-        model: str,
         clock: PlatformClock,
         roll: Callable[[], float],
     ) -> None:
         self._store, self._state = store, FailOpen(store.state)
         self._run, self._program = run, program
-        self._label, self._model = account.label, plain_model(model)
+        self._label, self._model = account.label, plain_model(account.model)
         provider = presentable(account.provider, 80)
         # The account's own key, with a hash of its credential. An order for a program or a provider
         # applies to all of its accounts.
@@ -113,12 +99,17 @@ class RunLimits:
         self._key = Key(provider, PART, store.scoped(account.secret))
         self._keys = (self._key, *names)
         self._clock, self._roll = clock, roll
-        self._began = self._told = clock.now()
+        # When the last attempt began, and when its last answer was reported.
+        self._began = clock.now()
+        self._told = self._began - _NEWS
 
     def held(self) -> StartDelayed | None:
-        """Why the run must not start now, and for how long; None if it may."""
-        (state, moment), *named = [self._state.peek(key, ACCOUNT) for key in self._keys]
-        blocked = [held for state, moment in named if (held := state.blocked(moment)) is not None]
+        """Why an attempt must not begin now, and for how long; None if it may."""
+        self._began = self._clock.now()
+        self._told = self._began - _NEWS
+        (state, *named), moment = self._state.peek_all([(key, ACCOUNT) for key in self._keys])
+        orders = [each.blocked(moment) for each in named]
+        blocked: list[StartDelayed] = [each for each in orders if each is not None]
         if blocked:
             return max(blocked, key=lambda each: each.delay)
         ask = StartRequest(run=self._run, model=self._model)
@@ -127,7 +118,7 @@ class RunLimits:
             answer = self._state.transact(self._key, ask)
         if not isinstance(answer, StartDelayed):
             return None
-        is_allowed = any(each.ordered(at) == "allowed" for each, at in named)
+        is_allowed = any(each.ordered(moment) == "allowed" for each in named)
         if is_allowed and state.blocked(moment) is None:
             return None
         spread = self._roll() * min(_LONGEST_SPREAD, _SPREAD * answer.delay)
@@ -139,19 +130,14 @@ class RunLimits:
         Cached state is not used while the store is down: it cannot show that a limit was lifted.
         """
         try:
-            rows = [self._store.state.peek(key, ACCOUNT) for key in self._keys]
+            states, moment = self._store.state.peek_all([(key, ACCOUNT) for key in self._keys])
         except StoreError:
             return None
-        if any(each.blocked(moment) is not None for each, moment in rows):
+        if any(each.blocked(moment) is not None for each in states):
             return True
-        if any(each.ordered(moment) == "allowed" for each, moment in rows):
+        if any(each.ordered(moment) == "allowed" for each in states):
             return False
-        return any(each.holds(self._model) for each in rows[0][0].limits)
-
-    def began(self) -> None:
-        """An attempt is about to be made."""
-        self._began = self._clock.now()
-        self._told = self._began - _NEWS
+        return any(each.holds(self._model) for each in states[0].limits)
 
     def answered(self) -> None:
         """A model has answered the attempt: lift the limits that apply to it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.redaction import presentable
 from ..git import interruptible, record_baseline, recover, restore_changes, set_aside
 from ..git.refs import load_all, load_baseline, reading
-from .output import tail
+from .outcome import tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

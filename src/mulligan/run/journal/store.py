@@ -86,11 +86,13 @@ class ClaimedRun(NamedTuple):
         id: The run.
         holder: The holder, as `Holder.text` writes it.
         epoch: The epoch of this claim.
+        folder: Where the user's bytes are: its command, input and logs.
     """
 
     id: str
     holder: str
     epoch: int
+    folder: Path
 
 
 class RunStore:
@@ -108,16 +110,10 @@ class RunStore:
         self.folder = home() if folder is None else private_folder(folder)
         self._file = journal_file(self.folder / "state.db")
         self._journal = SqliteJournal(self._file)
-        self._check_kept()
         self._store: Store | None = None
         self._opening = Lock()
         self._machine = ""
-
-    def _check_kept(self) -> None:
-        """Refuse to work if the journal is missing or empty while folders of runs exist.
-
-        Folders of runs are created after the journal, so this looks for them before it.
-        """
+        # Folders of runs are created after the journal, so this looks for them before it.
         runs, file = self.folder / "runs", self._file.path
         has_runs = runs.is_dir() and any(each.is_dir() for each in runs.iterdir())
         if has_runs and not (file.exists() and file.stat().st_size):
@@ -295,7 +291,7 @@ class RunStore:
         # one, too.
         entry = JournalLine("made#1", packed(made), 1)
         self._journal.append(_PREFIX + id_, entry, lease=lease, is_synced=False)
-        return ClaimedRun(id_, lease.holder, 1), new_state(made)
+        return ClaimedRun(id_, lease.holder, 1, self.files(id_)), new_state(made)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
         """Claim the run for this process.
@@ -322,10 +318,11 @@ class RunStore:
                 raise RunHeld(f"run {id_} is being run by {_described(lease.holder, me)}")
             return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), mine
 
-        if not self.files(id_).is_dir() and self._journal.newest(_PREFIX + id_)[0]:
+        folder = self.files(id_)
+        if not folder.is_dir() and self._journal.newest(_PREFIX + id_)[0]:
             raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
         entry = self._journal.take(_PREFIX + id_, choose)
-        return ClaimedRun(id_, mine.holder, entry.epoch)
+        return ClaimedRun(id_, mine.holder, entry.epoch, folder)
 
     def is_held(self, id_: str) -> bool:
         """Whether a process drives the run, or was stopped while it did."""
@@ -367,8 +364,8 @@ class RunStore:
 
     def write(
         self, claimed: ClaimedRun, step: JournalEntry, name: str, *, is_synced: bool = True
-    ) -> None:
-        """Write an entry to the journal. Idempotent per `name`.
+    ) -> int:
+        """Write an entry to the journal, idempotent per `name`; returns its place there.
 
         Raises:
             Fenced: Another process has claimed the run, or it was cancelled.
@@ -376,13 +373,13 @@ class RunStore:
         stream = _PREFIX + claimed.id
         entry = JournalLine(f"{name}#{claimed.epoch}", packed(step), claimed.epoch)
         try:
-            self._journal.append(stream, entry, is_synced=is_synced)
+            return self._journal.append(stream, entry, is_synced=is_synced)
         except Fenced:
             state = self.look(claimed.id) if isinstance(step, AttemptEnd) else None
             if state is None or not state.is_final:
                 raise
             # The end of an attempt counts for its cost; a finally cancelled run stays cancelled.
-            self._journal.append(stream, entry._replace(epoch=state.epoch))
+            return self._journal.append(stream, entry._replace(epoch=state.epoch))
 
     def note(self, id_: str, step: JournalEntry, name: str) -> None:
         """Write a remark to the journal, once per name; needs no claim."""

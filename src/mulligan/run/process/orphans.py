@@ -28,10 +28,10 @@ _LOOK_EVERY = 0.05
 _VANISH = 2.0
 
 
-def marked(environ: Mapping[str, str], token: str) -> dict[str, str]:
-    """`environ` for a program of the run `token`; a run inside a run belongs to both."""
-    outer = environ.get(MARK)
-    return {**environ, MARK: f"{outer}:{_checked(token)}" if outer else _checked(token)}
+def marked(environ: Mapping[str, str], *tokens: str) -> dict[str, str]:
+    """`environ` for a program of the runs `tokens`; a run inside a run belongs to both."""
+    outer = [environ[MARK]] if environ.get(MARK) else []
+    return {**environ, MARK: ":".join([*outer, *map(_checked, tokens)])}
 
 
 def leftovers(token: str) -> list[int]:

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 __all__ = (
+    "ENDING",
     "TRANSIENT",
     "CannotStart",
     "cannot_start",
+    "do_nothing",
     "find",
-    "no_ignored_signals",
     "spawn",
     "start",
 )
@@ -44,8 +45,9 @@ TRANSIENT = frozenset(
     }
 )
 
-# SIGPIPE, which Python ignores, is restored by subprocess itself.
-_ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+# The signals by which children are ended. SIGPIPE, which Python ignores, is restored by subprocess
+# itself.
+ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 def spawn(
@@ -63,9 +65,9 @@ def spawn(
     """Start `argv` with default signals, in a session of its own; arguments as for `Popen`.
 
     A thread other than the main one cannot change what the process ignores; there the main thread
-    holds `no_ignored_signals`, as `stop.signals` does.
+    has done so in `stop.signals`.
     """
-    with no_ignored_signals(), _empty_mask():
+    with _no_ignored_signals(), _empty_mask():
         return subprocess.Popen(  # noqa: S603 -- no shell
             argv,
             executable=executable,
@@ -81,7 +83,7 @@ def spawn(
 
 
 @contextmanager
-def no_ignored_signals() -> Iterator[None]:
+def _no_ignored_signals() -> Iterator[None]:
     """Let children start with default signals; this process keeps ignoring what it ignored.
 
     An ignored signal is inherited through exec, a handler is not. So a signal that is ignored gets
@@ -89,10 +91,10 @@ def no_ignored_signals() -> Iterator[None]:
     """
     ignored = []
     if threading.current_thread() is threading.main_thread():
-        ignored = [each for each in _ENDING if signal.getsignal(each) is signal.SIG_IGN]
+        ignored = [each for each in ENDING if signal.getsignal(each) is signal.SIG_IGN]
     try:
         for each in ignored:
-            signal.signal(each, _do_nothing)
+            signal.signal(each, do_nothing)
         yield
     finally:
         for each in ignored:
@@ -113,7 +115,8 @@ def _empty_mask() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _do_nothing(_number: int, _frame: FrameType | None) -> None: ...
+def do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """A signal handler that ignores the signal, and is not inherited by children."""
 
 
 class CannotStart(MulliganError):

@@ -42,7 +42,8 @@ class StandardStreams:
         for stream, descriptor in self.descriptors.items():
             with contextlib.suppress(OSError):  # closed: then nothing is shown there
                 self._outlets[stream] = PatientWriter(descriptor, stop)
-        self._is_one_place = _is_same(out, err)
+        #: Whether stdout and stderr end up in the same place.
+        self.is_one_place = _is_same(out, err)
         self._terminal = _terminal(out, err)
         self._told: set[Stream] = set()
         #: Whether a line of ours would begin in the middle of the program's.
@@ -52,7 +53,7 @@ class StandardStreams:
 
     def is_ours(self, stream: Stream) -> bool:
         """Whether `stream` ends up where our lines do."""
-        return stream == "stderr" or self._is_one_place
+        return stream == "stderr" or self.is_one_place
 
     def pass_on(self, stream: Stream, chunk: bytes) -> None:
         """The program's bytes, as they are.
