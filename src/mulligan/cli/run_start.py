@@ -15,7 +15,6 @@ from ..run.attempt.options import DriveOptions, RunOptions
 from ..run.context import open_context
 from ..run.drive import drive_run, make_run
 from ..run.journal.retention import prune_daily
-from ..run.process.stop import signals
 from ..run.show.choose_view import showing
 from ..run.show.standard_streams import StandardStreams
 from . import Unusable
@@ -73,7 +72,7 @@ def run_command(
         _check_policy(options)
     told = notify_argv(notify)
     folder = working_folder(cwd)
-    with open_context(os.environ, ends_process=True) as context, signals(context.stop):
+    with open_context(os.environ, ends_process=True) as context:
         try:
             claimed, state, stdin = make_run(
                 context, words, options, cwd=str(folder), name=name, stdin=0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, closing, contextmanager
-from threading import Event, Thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import StoreError
 from ..stores.boot_clock import boot_time
 from .journal.lease import LEASE
 from .journal.store import RunStore, UnreadableRun
-from .process.stop import Stop
+from .process.stop import Stop, signals
 from .process.supervise import supervise
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ class RunContext(NamedTuple):
 def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> Iterator[RunContext]:
     """A context for this process, with the user's store, which is closed at the end.
 
+    In the main thread, signals that would end the process set its stop instead.
+
     Args:
         environ: The environment that programs inherit.
         ends_process: Whether the process ends with it. Then the store is not closed: SQLite would
@@ -158,6 +160,8 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
         if not ends_process:
             stack.callback(runs.close)
         stop = stack.enter_context(closing(Stop()))
+        if current_thread() is main_thread():  # Python handles signals there only
+            stack.enter_context(signals(stop))
         yield RunContext(environ, runs, stop, REAL_PLATFORM, events=events)
 
 

@@ -66,7 +66,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     from ...run.journal.entries import PLAN
     from ...run.journal.retention import prune_daily
     from ...run.process.environment import environment_of, lacking, lacking_of_plan
-    from ...run.process.stop import WorkerStop, signals
+    from ...run.process.stop import WorkerStop
     from ...run.show.choose_view import HELD, recording
     from ...run.worker import Worker
 
@@ -111,7 +111,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
         what = str(error) if is_ours else f"{type(error).__name__}: {error}"
         click.echo(f"mulligan: {id_}: cannot be resumed: {clean(what)}", err=True)
 
-    with open_context(os.environ) as opened, signals(opened.stop):
+    with open_context(os.environ) as opened:
         prune_daily(opened.runs, opened.now())
         with closing(WorkerStop(opened.stop)) as stop:
             context = opened._replace(stop=stop)

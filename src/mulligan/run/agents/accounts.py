@@ -33,7 +33,7 @@ class AgentAccount(NamedTuple):
     """An account at a provider; programs that use the same one share its limits.
 
     Args:
-        provider: The provider's name; the program's own where the provider is not known.
+        provider: The provider's name, fit to be shown; the program's own where it is not known.
         secret: Identifies the account. Hashed before it is stored, never shown.
         label: Where the credential was found, for people; nothing secret.
         model: The model that the command or the environment names; empty for the default.

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.redaction import presentable
 from .accounts import Credential, read_json, short_path
 from .output_reader import EventReader, mapping, text, total
 from .program import ArgvGrammar, KnownProgram, given, value_of
@@ -96,7 +97,8 @@ class CodexAdapter(KnownProgram):
         if named in {"", "openai"}:
             return found
         # The user configured another provider, with its own key and endpoint.
-        return found._replace(provider=named, secret=f"{named} {found.secret}")
+        provider, secret = presentable(named, 80), f"{named} {found.secret}"
+        return found._replace(provider=provider, secret=secret)
 
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         file = f"{self.home(environ)}/auth.json"

@@ -396,6 +396,7 @@ class KnownProgram:
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
         parts, home = self._read(command)[1], self.home(environ)
+        keys = [environ[each] for each in self.keys if environ.get(each)]
         named = (environ.get(each, "") for each in self.model_variables)
         model = self.model_option(parts) or next((each for each in named if each), "")
         found = self._credentials(parts, environ)
@@ -407,7 +408,6 @@ class KnownProgram:
             secret, label = found[provider]
             return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}", model)
         # The account is unknown, so its limits are not shared with other programs or machines.
-        keys = [environ[each] for each in self.keys if environ.get(each)]
         secret = " ".join([self.name, os.uname().nodename, where, home, *keys])
         label = f"keys of {self.name}" if keys else f"login in {short_path(home, environ)}"
         return AgentAccount(provider or self.name, secret, f"{label}{at}", model)

@@ -22,6 +22,8 @@ from ...core.redaction import presentable
 from ...stores.state_machine import Machine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...core.moment import Moment
 
 __all__ = (
@@ -40,6 +42,7 @@ __all__ = (
     "StartDelayed",
     "StartRequest",
     "covers",
+    "ordered_for_all",
     "plain_model",
 )
 
@@ -146,11 +149,12 @@ class AccountState:
 def _keep(state: AccountState, moment: Moment) -> float:
     if state.hand and state.hand_until is None:
         return float("inf")
-    dues = [each.look.left(moment) for each in state.limits]
-    dues += [] if state.hand_until is None else [state.hand_until.left(moment)]
-    # A missing limit counts as lifted, so keep it until its stated time.
-    dues += [each.resets_at - moment.wall for each in state.limits if each.resets_at is not None]
-    return _MEMORY + max(dues, default=0.0)
+    left = 0.0 if state.hand_until is None else state.hand_until.left(moment)
+    for each in state.limits:
+        # A missing limit counts as lifted, so keep it until its stated time.
+        resets_in = 0.0 if each.resets_at is None else each.resets_at - moment.wall
+        left = max(left, resets_in, each.look.left(moment))
+    return _MEMORY + left
 
 
 ACCOUNT: Machine[AccountState] = Machine(name="account", start=AccountState(), keep=_keep)
@@ -179,6 +183,17 @@ class StartDelayed:
     delay: float
     because: str
     resets_at: float | None = None
+
+
+def ordered_for_all(
+    states: Sequence[AccountState], moment: Moment
+) -> StartAllowed | StartDelayed | None:
+    """The strictest of the users' orders, the longest first; None if there is none."""
+    blocked = [held for each in states if (held := each.blocked(moment)) is not None]
+    if blocked:
+        return max(blocked, key=lambda each: each.delay)
+    is_allowed = any(each.ordered(moment) == "allowed" for each in states)
+    return StartAllowed() if is_allowed else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,8 +398,6 @@ def _with_probe(state: AccountState, some: list[AccountLimit], probe: Lease | No
 
 def plain_model(name: str) -> str:
     """`name` in the form in which models are compared, shown and typed; empty for the default."""
-    if not name:
-        return ""
     plain = "-".join(presentable(name.rpartition("/")[2], _LONGEST).lower().split())
     return "" if plain in {"default", "inherit", "auto"} else plain
 

@@ -7,6 +7,7 @@ until it resets or a model has answered one of them. The state and its changes a
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ...core.hint import Confidence
@@ -24,6 +25,7 @@ from .account_limits import (
     ProbeReleased,
     StartDelayed,
     StartRequest,
+    ordered_for_all,
     plain_model,
 )
 
@@ -91,13 +93,12 @@ class RunLimits:
     ) -> None:
         self._store, self._state = store, FailOpen(store.state)
         self._run, self._program = run, program
-        self._label, self._model = account.label, plain_model(account.model)
-        provider = presentable(account.provider, 80)
+        self._label, self._model = account.label, account.model and plain_model(account.model)
         # The account's own key, with a hash of its credential. An order for a program or a provider
         # applies to all of its accounts.
-        names = [Key(name, PART) for name in sorted({provider, program})]
-        self._key = Key(provider, PART, store.scoped(account.secret))
-        self._keys = (self._key, *names)
+        self._key = Key(account.provider, PART, store.scoped(account.secret))
+        keys = (self._key, Key(account.provider, PART), Key(program, PART))
+        self._wanted = tuple(zip(keys, repeat(ACCOUNT)))
         self._clock, self._roll = clock, roll
         # When the last attempt began, and when its last answer was reported.
         self._began = clock.now()
@@ -107,19 +108,17 @@ class RunLimits:
         """Why an attempt must not begin now, and for how long; None if it may."""
         self._began = self._clock.now()
         self._told = self._began - _NEWS
-        (state, *named), moment = self._state.peek_all([(key, ACCOUNT) for key in self._keys])
-        orders = [each.blocked(moment) for each in named]
-        blocked: list[StartDelayed] = [each for each in orders if each is not None]
-        if blocked:
-            return max(blocked, key=lambda each: each.delay)
+        (state, *named), moment = self._state.peek_all(self._wanted)
+        order = ordered_for_all(named, moment)
+        if isinstance(order, StartDelayed):
+            return order
         ask = StartRequest(run=self._run, model=self._model)
         after, answer = ask(state, moment)
         if after is not state:
             answer = self._state.transact(self._key, ask)
         if not isinstance(answer, StartDelayed):
             return None
-        is_allowed = any(each.ordered(moment) == "allowed" for each in named)
-        if is_allowed and state.blocked(moment) is None:
+        if order is not None and state.blocked(moment) is None:
             return None
         spread = self._roll() * min(_LONGEST_SPREAD, _SPREAD * answer.delay)
         return StartDelayed(answer.delay + spread, answer.because, answer.resets_at)
@@ -130,13 +129,11 @@ class RunLimits:
         Cached state is not used while the store is down: it cannot show that a limit was lifted.
         """
         try:
-            states, moment = self._store.state.peek_all([(key, ACCOUNT) for key in self._keys])
+            states, moment = self._store.state.peek_all(self._wanted)
         except StoreError:
             return None
-        if any(each.blocked(moment) is not None for each in states):
-            return True
-        if any(each.ordered(moment) == "allowed" for each in states):
-            return False
+        if (order := ordered_for_all(states, moment)) is not None:
+            return isinstance(order, StartDelayed)
         return any(each.holds(self._model) for each in states[0].limits)
 
     def answered(self) -> None:
@@ -170,7 +167,7 @@ class RunLimits:
 
     def _met(self, failure: Failure) -> LimitMet:
         hint = failure.hint
-        about = plain_model(failure.model)
+        about = failure.model and plain_model(failure.model)
         if about == THIS:
             about = self._model or OWN
         return LimitMet(

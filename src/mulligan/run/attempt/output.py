@@ -241,7 +241,7 @@ class AttemptOutput:
         if not why and is_retrying:
             why = self._retrying(self._reason, self._announced)
         if why:
-            from ..process.watchdog import StopProgram
+            from ..process.supervise import StopProgram
 
             raise StopProgram(why)
 

@@ -543,9 +543,10 @@ def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
     server asked for resets patience, too. The total of attempts is never reset.
     """
     policy = terms.policy
-    if policy.patience is None:
-        policy = replace(policy, patience=max(policy.horizon, policy.bound))
+    # An entry for a refused attempt has the number of the attempt before it.
+    count = len({each.attempt for each in before if each.attempt})
     call = Call(policy, Effects.IDEMPOTENT, name=terms.program)
+    call.attempt = count + 1
     if terms.deadline_at is not None:
         call.deadline_at = terms.deadline_at
     for ended in before:
@@ -564,6 +565,6 @@ def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
             call.first_failed_at = ended.at
     if before:
         call.spent = max(0.0, terms.now - before[0].at)  # waits, and attempts after the first
-    # An entry for a refused attempt has the number of the attempt before it.
-    call.attempt = len({each.attempt for each in before if each.attempt}) + 1
+    if policy.patience is None and call.first_failed_at is not None:
+        call.policy = replace(policy, patience=max(policy.horizon, policy.bound))
     return call

@@ -249,15 +249,18 @@ class Runner:
     # Attempts
 
     def _attempt(self, state: RunState) -> None:
-        if self._is_refused(state) or not self._is_tree_clean(state):
+        if self._is_refused(state):
+            return
+        if self._cleaner is not None and not self._is_tree_clean(state, self._cleaner):
             return
         number = state.attempts + 1
         how, launch = self._launch(state, number)
+        reader = self._adapter.reader(launch)
         session = launch.session or (state.session if how == "resume" else "")
         facts = AttemptFacts(number, launch, session)
         printed = AttemptOutput(
             facts,
-            self._adapter.reader(launch),
+            reader,
             log=self._folder / f"attempt-{number}",
             show=self._context.output,
             listeners=self._context.listeners,
@@ -367,13 +370,11 @@ class Runner:
         )
         self._write(step, f"refused-{state.steps}")
 
-    def _is_tree_clean(self, state: RunState) -> bool:
+    def _is_tree_clean(self, state: RunState, cleaner: TreeCleaner) -> bool:
         """Prepare the tree for an attempt, cleaned unless it is the first; False if that failed."""
-        if self._cleaner is None:
-            return True
         try:
             log, is_restart = self._log(state.attempts), not self._can_resume(state)
-            said = self._cleaner.before(state, log, self._stop, is_restart=is_restart)
+            said = cleaner.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
             if not isinstance(error, GitStopped):  # a resume repeats this step
                 self._refuse(state, f"the tree could not be made clean for the retry: {error}")

@@ -52,8 +52,8 @@ __all__ = (
 
 _PREFIX = "run/"
 MACHINE_ID = "machine-id"
-# Without vowels, so that no id is a word, and without look-alike characters.
-_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
+# Without vowels, so that no id is a word, and without look-alike characters; one for each byte.
+_LETTERS = (b"bcdfghjkmnpqrstvwxz23456789" * 10)[:256]
 _REMOVED = "the folder of run {} was removed: it cannot be resumed"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -267,7 +267,7 @@ class RunStore:
         """
         self._journal.newest(_PREFIX)
         while True:
-            id_ = name or "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
+            id_ = name or os.urandom(6).translate(_LETTERS).decode("ascii")
             folder = private_folder(self.folder / "runs") / id_
             try:
                 folder.mkdir(mode=0o700)
@@ -284,14 +284,14 @@ class RunStore:
 
     def make(self, id_: str, made: RunMade) -> tuple[ClaimedRun, RunState]:
         """A new run, whose folder exists, claimed by this process; with its state."""
-        me = self._me()
+        folder, me = self.files(id_), self._me()
         lease = _leased(me)
         made = made._replace(holder=lease.holder, machine=me.machine)
         # Not synced: nothing can be lost before the first attempt, whose `begun` entry syncs this
         # one, too.
         entry = JournalLine("made#1", packed(made), 1)
         self._journal.append(_PREFIX + id_, entry, lease=lease, is_synced=False)
-        return ClaimedRun(id_, lease.holder, 1, self.files(id_)), new_state(made)
+        return ClaimedRun(id_, lease.holder, 1, folder), new_state(made)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
         """Claim the run for this process.

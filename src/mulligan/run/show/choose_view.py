@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..agents.catalogue import program_name
 from ..attempt.options import RunOptions
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..journal.store import ClaimedRun
     from ..listeners import RunListener
     from .json_events import JsonEvents
+    from .notify import Notifier
 
 __all__ = ("HELD", "recording", "showing")
 
@@ -41,14 +42,17 @@ def showing(
         is_json: Whether to print events as JSON, for a program.
     """
     view: PlainView | JsonEvents
+    listeners: tuple[RunListener, ...]
     if is_json:
         from .json_events import JsonEvents
 
         view = JsonEvents(claimed.id, streams=streams)
     else:
         view = _drawn(context, claimed, state, streams)
-    output, listeners = view.output, _with_notifier(context, claimed, state, view)
-    kept, is_final_only = claimed.folder / HELD, state.made.terms.get("is_final_only")
+    output, listeners, terms = view.output, (view,), state.made.terms
+    if terms.get("is_notified"):
+        listeners = (view, _notifier(context, claimed, terms, view))
+    kept, is_final_only = claimed.folder / HELD, terms.get("is_final_only")
     if is_final_only is None:
         # Events name their attempt, so they need not be held back.
         is_final_only = not is_json and not os.isatty(1)
@@ -65,23 +69,27 @@ def recording(context: RunContext, claimed: ClaimedRun, state: RunState) -> RunC
     """A context that reports the run in a worker's log, without the program's output."""
     program, streams = program_name(context.runs.command(claimed.id)), StandardStreams(context.stop)
     lines = PlainView(claimed.id, program, streams=streams, label=f"{claimed.id}:")
-    return context._replace(listeners=_with_notifier(context, claimed, state, lines))
+    terms = state.made.terms
+    listeners: tuple[RunListener, ...] = (lines,)
+    if terms.get("is_notified"):
+        listeners = (lines, _notifier(context, claimed, terms, lines))
+    return context._replace(listeners=listeners)
 
 
-def _with_notifier(
-    context: RunContext, claimed: ClaimedRun, state: RunState, view: PlainView | JsonEvents
-) -> tuple[RunListener, ...]:
-    """The view, and what runs the notify command, if the user gave one."""
-    if not state.made.terms.get("is_notified"):
-        return (view,)
+def _notifier(
+    context: RunContext,
+    claimed: ClaimedRun,
+    terms: dict[str, Any],
+    view: PlainView | JsonEvents,
+) -> Notifier:
     from .notify import Notifier, remembered
 
-    argv, options = remembered(claimed.folder), RunOptions.from_journal(state.made.terms)
+    argv, options = remembered(claimed.folder), RunOptions.from_journal(terms)
 
     def in_place() -> float:
         return options.load_policy().in_place
 
-    return view, Notifier(context, claimed.id, argv, told=view.notified, in_place=in_place)
+    return Notifier(context, claimed.id, argv, told=view.notified, in_place=in_place)
 
 
 def _drawn(

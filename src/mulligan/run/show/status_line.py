@@ -224,10 +224,10 @@ class StatusLine(PlainView):
         # Colours behind the end of a line leave the cursor where it is.
         self._streams.is_mid_line = bool(rest or self._cut) and not rest.endswith(b"\n")
 
-    def _say(self, said: list[StatusText], at: float | None = None) -> None:
+    def _say(self, said: list[StatusText], when: str = "") -> None:
         with self._lock:
             self._erase()
-            super()._say(said, at)
+            super()._say(said, when)
 
     def _prefix(self, said: StatusText) -> str:
         plain = super()._prefix(said)
