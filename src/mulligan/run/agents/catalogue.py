@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .generic import PROGRAM as GENERIC
+from .adapter import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from .output_reader import EventReader, mapping, number, text, total
 from .program import ArgvGrammar, KnownProgram, words
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader
+    from .adapter import Launch
     from .output_reader import Event
     from .program import Argument
 
@@ -51,9 +51,6 @@ class ClineAdapter(KnownProgram):
         super().check(parts)
         if not words(parts):
             raise self.refused("without a prompt is interactive")
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return ClineReader(launch)
 
 
 class ClineReader(EventReader):
@@ -97,4 +94,4 @@ class ClineReader(EventReader):
         self._is_open = False
 
 
-PROGRAM = ClineAdapter()
+PROGRAM = ClineAdapter(ClineReader)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .accounts import AgentAccount
-    from .adapter import Launch, LaunchRequest, OutputReader, Stream
+    from .adapter import Launch, LaunchRequest, Stream
     from .output_reader import Event
     from .program import Argument
 
@@ -117,9 +117,6 @@ class CodexAdapter(KnownProgram):
 
     def _settings(self, parts: tuple[Argument, ...]) -> list[str]:
         return [each for part in parts for each in part.values if part.name in ("-c", "--config")]
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return CodexReader(launch)
 
 
 _TOOLS = ("command_execution", "mcp_tool_call", "web_search", "file_change", "collab_tool_call")
@@ -268,4 +265,4 @@ def _flat(found: Mapping[str, object], stem: str = "") -> dict[str, object]:
     return flat
 
 
-PROGRAM = CodexAdapter()
+PROGRAM = CodexAdapter(CodexReader)

@@ -9,7 +9,7 @@ from .output_reader import EventReader, mapping, number, text
 from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader, Stream
+    from .adapter import Launch, Stream
     from .output_reader import Event
 
 __all__ = ("PROGRAM", "GeminiAdapter", "GeminiReader")
@@ -54,9 +54,6 @@ class GeminiAdapter(KnownProgram):
     home_variable = "GEMINI_CLI_HOME"
     folder = ".gemini"
     model_variables = ("GEMINI_MODEL",)
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return GeminiReader(launch)
 
 
 _FAILED = re.compile(r"\s*Attempt \d+ failed\b")
@@ -118,4 +115,4 @@ class GeminiReader(EventReader):
         self._close()
 
 
-PROGRAM = GeminiAdapter()
+PROGRAM = GeminiAdapter(GeminiReader)

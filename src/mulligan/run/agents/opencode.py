@@ -12,7 +12,7 @@ from .program import ArgvGrammar, KnownProgram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch, OutputReader
+    from .adapter import Launch
     from .output_reader import Event
     from .program import Argument
 
@@ -74,9 +74,6 @@ class OpencodeAdapter(KnownProgram):
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         return file_entries(f"{self.home(environ)}/auth.json", environ)
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return OpencodeReader(launch)
-
 
 # After a stream that ends without a reason opencode sends another request, one message longer,
 # without end: 44 in 50 seconds (1.18.33). This many in a row count as its own retries; after one
@@ -135,4 +132,4 @@ class OpencodeReader(EventReader):
         self.show("stderr", f"{sign} {said}\n{shown}")
 
 
-PROGRAM = OpencodeAdapter()
+PROGRAM = OpencodeAdapter(OpencodeReader)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .adapter import OutputNote
+from .adapter import OutputNote, OutputReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def _events(said: str) -> list[Event] | None:
     return [event for event in many if isinstance(event, Mapping)]
 
 
-class EventReader:
+class EventReader(OutputReader):
     """Reads one attempt of a program that prints events; a subclass knows what they mean.
 
     A subclass's `read` handles one event of stdout, `words` a line that is not an event; both

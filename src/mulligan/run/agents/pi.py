@@ -12,7 +12,7 @@ from .program import ArgvGrammar, KnownProgram, value_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch, OutputReader
+    from .adapter import Launch
     from .output_reader import Event
     from .program import Argument
 
@@ -48,10 +48,7 @@ class PiAdapter(KnownProgram):
     forks = ("--fork",)
     unsaved = ("--no-session",)
     keys = (
-        "ANTHROPIC_OAUTH_TOKEN",
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
+        *("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
         "OPENROUTER_API_KEY",
     )
     is_file_first = True
@@ -68,9 +65,6 @@ class PiAdapter(KnownProgram):
 
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         return file_entries(f"{self.home(environ)}/auth.json", environ)
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return PiReader(launch)
 
 
 class PiReader(EventReader):
@@ -120,4 +114,4 @@ class PiReader(EventReader):
             self.show("stdout", self._answer + "\n")
 
 
-PROGRAM = PiAdapter()
+PROGRAM = PiAdapter(PiReader)

@@ -29,15 +29,14 @@ from .accounts import (
     provider_of_option,
     short_path,
 )
-from .adapter import CommandRefused, Launch
+from .adapter import GENERIC, AgentAdapter, CommandRefused, Launch
 from .catalogue import find
-from .generic import PROGRAM as GENERIC
 from .output_reader import SESSION_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import AgentAdapter, LaunchRequest, OutputReader
+    from .adapter import LaunchRequest
 
 __all__ = (
     "CONTINUE",
@@ -254,16 +253,14 @@ def _parsed(
     return command[: at + 1], cut(command[at + 1 :], grammar)
 
 
-class KnownProgram:
+class KnownProgram(AgentAdapter):
     """Base class of the adapters for known programs; a subclass is mostly data."""
 
     name = ""
     module = ""
     can_resume = True
     # Longer than a model thinks without output.
-    idle = 600.0
-    is_exit_trusted = True
-    is_end_reported = False
+    idle: float = 600.0
 
     grammar = ArgvGrammar()
     # Options and subcommands without agent work; such commands are passed through unchanged.
@@ -390,9 +387,6 @@ class KnownProgram:
         if not self.format or not given(parts, *self.formats):
             return False
         return self.format[1:2] in ((), (value_of(parts, *self.formats),))
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return GENERIC.reader(launch)
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
         parts, home = self._read(command)[1], self.home(environ)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..journal.entries import AttemptEnd
     from .recovery import Judged, RecoveryTerms
 
-__all__ = ("is_plainly_well", "read_attempt", "read_retry", "read_torn", "tail")
+__all__ = ("is_plainly_well", "read_attempt", "read_retry", "tail")
 
 # How much of a log is read to judge an attempt.
 _TAIL = 512 << 10
@@ -30,24 +30,21 @@ def read_attempt(
     log: Path,
     adapter: AgentAdapter,
     terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
     retried: Outcome | None = None,
 ) -> Judged:
     """What follows from the end of an attempt, with the evidence.
 
     Args:
-        end: How it ended.
+        end: How it ended; ``torn`` if its supervisor died.
         log: Its log, without the suffix.
         adapter: The program's adapter.
         terms: What the run was told.
-        before: The attempts before it.
-        roll: One roll of the dice.
         retried: The failure after which it was about to retry, if we stopped it for that.
     """
-    from .recovery import judge
+    from .recovery import judge, judge_torn
 
+    if end.stopped == "torn":
+        return judge_torn(end, _read(tail(log), adapter, terms.now, None), terms)
     outcome = None
     if not end.error:
         if end.stopped or end.signal is not None:
@@ -56,23 +53,7 @@ def read_attempt(
         if outcome is None or not outcome.is_done:
             code = 1 if end.stopped else end.code
             outcome = retried or _read(tail(log), adapter, terms.now, code)
-    return judge(end, outcome, terms, before, roll=roll)
-
-
-def read_torn(
-    end: AttemptEnd,
-    log: Path,
-    adapter: AgentAdapter,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
-) -> Judged:
-    """Decide from its log what follows from an attempt whose supervisor died."""
-    from .recovery import judge_torn
-
-    outcome = _read(tail(log), adapter, terms.now, None)
-    return judge_torn(end, outcome, terms, before, roll=roll)
+    return judge(end, outcome, terms)
 
 
 def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Outcome:

@@ -30,7 +30,7 @@ from ..journal.entries import (
 from ..journal.state import OPEN, state_of
 from ..process.orphans import marked
 from .options import RunOptions
-from .outcome import is_plainly_well, read_attempt, read_retry, read_torn
+from .outcome import is_plainly_well, read_attempt, read_retry
 from .output import AttemptFacts, AttemptOutput, read_again
 
 if TYPE_CHECKING:
@@ -314,14 +314,8 @@ class Runner:
         if facts.pending:  # a tool is still running
             return ""
         retried = read_retry(self._log(facts.number), reason, self._adapter, now)
-        session = "" if self._begins_anew else facts.resumable(is_cut_short=True)
-        why = better_ended(
-            retried,
-            self._terms(session, now),
-            quiet=quiet,
-            row=facts.row,
-            is_mute=facts.is_mute,
-        )
+        terms = self._terms(facts.resumable(is_cut_short=True), now)
+        why = better_ended(retried, terms, quiet=quiet, row=facts.row, is_mute=facts.is_mute)
         if why:
             facts.announced, facts.retried = quiet, retried
         return why
@@ -441,11 +435,8 @@ class Runner:
 
             end = without_session(end, state.ended)
         elif self._is_known or not is_plainly_well(end, log):
-            session = "" if self._begins_anew else end.session or state.session
-            terms, roll = self._terms(session, end.at), self._platform.roll()
-            end, failure = read_attempt(
-                end, log, adapter, terms, state.ended, roll=roll, retried=retried
-            )
+            terms = self._terms(end.session or state.session, end.at)
+            end, failure = read_attempt(end, log, adapter, terms, retried)
         self._write_end(end, failure, f"ended-{end.attempt}")
 
     def _mend(self, state: RunState) -> None:
@@ -458,9 +449,7 @@ class Runner:
         facts = AttemptFacts(begun.attempt, past, begun.session)
         read_again(log, adapter.reader(past), facts)
         torn = facts.torn(now, max(0.0, now - begun.at))
-        terms = self._terms("" if self._begins_anew else torn.session, now)
-        roll = self._platform.roll()
-        end, failure = read_torn(torn, log, adapter, terms, state.ended, roll=roll)
+        end, failure = read_attempt(torn, log, adapter, self._terms(torn.session, now))
         self._write_end(end, failure, f"torn-{begun.attempt}")
         self._remark(given)
 
@@ -508,10 +497,12 @@ class Runner:
         return RecoveryTerms(
             policy=self._policy(),
             program=program_name(self._command),
-            can_resume=self._adapter.can_resume and bool(session),
+            can_resume=self._adapter.can_resume and bool(session) and not self._begins_anew,
             may_restart=self._options.may_restart,
             is_exit_trusted=self._adapter.is_exit_trusted,
             deadline_at=self._deadline_at,
             is_known=self._is_known,
             now=now,
+            before=self._state.ended,
+            roll=self._platform.roll(),
         )
