@@ -75,13 +75,7 @@ class AccountRow(NamedTuple):
 
 
 class LimitName(NamedTuple):
-    """A name, taken apart.
-
-    Args:
-        base: A provider or a program.
-        tag: The beginning of an account's hash; empty for all accounts.
-        model: A model or a family; None for everything.
-    """
+    """A name, taken apart: a provider or program, the beginning of an account's hash, a model."""
 
     base: str
     tag: str

@@ -46,12 +46,7 @@ class AgentAccount(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """A credential that a program sends to a provider.
-
-    Args:
-        secret: A key, or the account's id at the provider.
-        label: Where it was found.
-    """
+    """A key, or an account's id, that a program sends to a provider, and where it was found."""
 
     secret: str
     label: str

@@ -35,12 +35,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class CommandRefused(MulliganError):
-    """A command that cannot be run unattended.
-
-    Args:
-        because: What was asked and what is wrong with it.
-        hint: What to write instead.
-    """
+    """A command that cannot be run unattended: why, and what to write instead."""
 
     def __init__(self, because: str, hint: str = "") -> None:
         self.because, self.hint = because, hint

@@ -172,12 +172,9 @@ class StartAllowed:
 
 @dataclass(frozen=True, slots=True)
 class StartDelayed:
-    """The run has to wait.
+    """The run has to wait for so many seconds, infinitely many if a user blocked the account.
 
-    Args:
-        delay: Seconds until it may ask again; infinite if a user blocked the account.
-        because: Why, in a clause.
-        resets_at: The stated reset time of the limit, in epoch seconds.
+    `resets_at` is the stated reset time of the limit, in epoch seconds.
     """
 
     delay: float
@@ -198,12 +195,7 @@ def ordered_for_all(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest(_Operation):
-    """Asks whether a run may start. Changes the state only if the run becomes the probe.
-
-    Args:
-        run: The run.
-        model: Its model; empty for its program's default.
-    """
+    """Asks whether a run may start. Changes the state only if the run becomes the probe."""
 
     run: str
     model: str
@@ -302,9 +294,7 @@ class LimitMet(_Operation):
 class ModelAnswered(_Operation):
     """A model has answered a run: lifts the limits that apply to it.
 
-    Args:
-        model: The run's model.
-        age: Seconds since its attempt started.
+    `age` is the seconds since its attempt started.
     """
 
     model: str
@@ -324,11 +314,7 @@ class ModelAnswered(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReleased(_Operation):
-    """The probing run ended without showing whether the limit holds.
-
-    Args:
-        run: The run.
-    """
+    """The probing run ended without showing whether the limit holds."""
 
     run: str
 
@@ -341,10 +327,7 @@ class ProbeReleased(_Operation):
 class OverrideLimit(_Operation):
     """A user blocks or allows an account, regardless of its limits.
 
-    Args:
-        move: What they order.
-        because: The reason shown by blocked runs.
-        seconds: For how long; None for until the user revokes it.
+    For so many seconds, or until the user revokes it; `because` is shown by blocked runs.
     """
 
     move: Literal["blocked", "allowed"]
@@ -360,8 +343,7 @@ class OverrideLimit(_Operation):
 class ForgetLimits(_Operation):
     """A user deletes the stored limits of an account.
 
-    Args:
-        model: Only limits about this model or family; None for everything, orders included.
+    Only limits about the model or family, if it is named; else everything, orders included.
     """
 
     model: str | None = None

@@ -70,16 +70,7 @@ def limits_of(
 
 
 class RunLimits:
-    """Limits of one account, as seen by one run.
-
-    Args:
-        store: Where it is shared.
-        account: The account that the run uses, and its model.
-        run: The run.
-        program: The adapter's name.
-        clock: Tells the time.
-        roll: Rolls the dice.
-    """
+    """Limits of one account, as seen by one run; `program` is the adapter's name."""
 
     def __init__(
         self,
@@ -150,12 +141,7 @@ class RunLimits:
             self._state.transact(self._key, answered)
 
     def ended(self, failure: Failure | None, *, is_success: bool) -> None:
-        """The attempt has ended.
-
-        Args:
-            failure: The limit to share with other runs; any other failure is ignored.
-            is_success: Whether the attempt succeeded.
-        """
+        """The attempt has ended; `failure` is shared with other runs if it is a limit."""
         if failure is not None and failure.kind.is_limit:
             self._state.transact(self._key, self._met(failure))
             return

@@ -34,12 +34,8 @@ def read_attempt(
 ) -> Judged:
     """What follows from the end of an attempt, with the evidence.
 
-    Args:
-        end: How it ended; ``torn`` if its supervisor died.
-        log: Its log, without the suffix.
-        adapter: The program's adapter.
-        terms: What the run was told.
-        retried: The failure after which it was about to retry, if we stopped it for that.
+    `log` is its log, without the suffix; `retried` the failure after which it was about to retry,
+    if we stopped it for that.
     """
     from .recovery import judge, judge_torn
 

@@ -135,11 +135,8 @@ class AttemptFacts:
     ) -> AttemptEnd:
         """How the attempt ended, not yet judged.
 
-        Args:
-            at: When, in epoch seconds.
-            exited: How the program exited.
-            idle: Seconds without output after which it would have been stopped; None for any.
-            is_end_reported: Whether the program's structured output always ends with a report.
+        `idle` is the limit that applied to it; `is_end_reported` says whether the program's
+        structured output always ends with a report.
         """
         is_mute, is_report_due = self.is_mute, self.launch.is_structured and is_end_reported
         end = AttemptEnd(

@@ -130,10 +130,7 @@ def advice_for(failure: Failure, program: str) -> str:
 def judge(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Judged:
     """Decide what follows from the end of an attempt.
 
-    Args:
-        end: How it ended.
-        outcome: What its output said before any signal of ours; None if it was not read.
-        terms: What the run was told.
+    `outcome` is what its output said before any signal of ours; None if it was not read.
     """
     judged, failure = _judge(end, outcome, terms)
     if failure is None:
@@ -228,12 +225,8 @@ def better_ended(
 ) -> Literal["", "announced", "final"]:
     """Why to stop a program that retries by itself; empty to let it retry.
 
-    Args:
-        outcome: The reading of its output, as if it had exited now.
-        terms: What the run was told.
-        quiet: Seconds for which it will be silent, as it announced.
-        row: How often it retried since the last answer of a model.
-        is_mute: Whether it prints each step as an event, and has printed none.
+    `outcome` is the reading of its output as if it had exited now, `quiet` the silence that it
+    announced, `row` how often it retried since a model answered.
     """
     failure, policy = outcome.failure, terms.policy
     kind = Kind.UNKNOWN if failure is None else failure.kind

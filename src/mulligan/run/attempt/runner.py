@@ -75,17 +75,7 @@ def _new_session() -> str:
 
 
 class Runner:
-    """Drives one run that this process has claimed.
-
-    Args:
-        context: Its store, environment, clocks, stop and listeners.
-        claimed: The run.
-        state: Its state.
-        how: How it is driven.
-        stdin: What the user gave it to read.
-        policy: The rules; those that the run was made with by default.
-        cleaner: Cleans the tree before a retry; None to leave it alone.
-    """
+    """Drives one run that this process has claimed; arguments as for `drive_run`."""
 
     def __init__(
         self,

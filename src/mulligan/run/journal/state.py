@@ -185,26 +185,18 @@ def state_of(
                 state = new_state(step, epoch=epoch, steps=number)
             continue
         state = state._replace(steps=number)
-        if epoch >= state.epoch and not isinstance(step, RunMade):
+        if epoch >= state.epoch and not isinstance(step, RunMade):  # made twice changes nothing
             changes = state.changes + (not isinstance(step, RunTaken))
             state = _after(state, step)._replace(epoch=epoch, changes=changes, at=step.at)
     return state
 
 
 def _after(  # noqa: C901, PLR0911, PLR0912 -- one a case
-    state: RunState,
-    step: RunTaken
-    | RunAdopted
-    | AttemptBegun
-    | AttemptEnd
-    | RunRescheduled
-    | WorkVerified
-    | WorkDelivered
-    | RunReopened
-    | RunRemark
-    | RunCancelled,
+    state: RunState, step: JournalEntry
 ) -> RunState:
     match step:
+        case RunMade():
+            return state
         case RunTaken():
             return state._replace(holder=step.holder)
         case RunAdopted():

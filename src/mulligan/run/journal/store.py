@@ -67,12 +67,7 @@ class RunHeld(MulliganError):
 
 
 class UnreadableRun(MulliganError):
-    """The journal has entries of the run that this version cannot read.
-
-    Args:
-        id_: The run.
-        because: Which entry, and why.
-    """
+    """The journal has entries of the run that this version cannot read."""
 
     def __init__(self, id_: str, because: str) -> None:
         self.id, self.because = id_, because
@@ -172,11 +167,7 @@ class RunStore:
         yield from sorted(found, key=lambda each: -each[1].made.at)
 
     def look(self, id_: str, before: RunState | None = None) -> RunState | None:
-        """The state of the run; None if there is no such run.
-
-        Args:
-            id_: The run.
-            before: The last known state: only entries written since are read.
+        """The state of the run, from what was written after `before`; None if there is no such run.
 
         Raises:
             UnreadableRun: This version cannot read it.
@@ -256,14 +247,10 @@ class RunStore:
     # Writing
 
     def new_folder(self, command: tuple[str, ...], name: str = "") -> str:
-        """Create the folder of a new run of `command`; returns the run's id.
+        """Create the folder of a new run of `command`; returns its id, random unless it is named.
 
         The journal is created before the first folder: a folder without a journal means that it was
         lost.
-
-        Args:
-            command: What it will run.
-            name: The id, if it is determined by a plan; random by default.
         """
         self._journal.newest(_PREFIX)
         while True:
@@ -296,11 +283,8 @@ class RunStore:
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
         """Claim the run for this process.
 
-        Args:
-            id_: The run.
-            now: Epoch seconds.
-            is_by_hand: Whether a user claims it, also from a holder that is alive but does not
-                renew its lease, such as one stopped by Ctrl-Z.
+        A user also claims a run from a holder that is alive but does not renew its lease
+        (`is_by_hand`), such as one stopped by Ctrl-Z.
 
         Raises:
             RunHeld: Another process has it.
@@ -459,19 +443,15 @@ def machine_id(folder: Path) -> str:
     """
     file = folder / MACHINE_ID
     try:
-        return _read(file) or _made(file)
+        with suppress(FileNotFoundError):
+            if found := file.read_text(encoding="ascii", errors="replace").strip():
+                return found
+        return _made(file)
     except OSError as trouble:
         raise StoreError(
             str(folder),
             f"cannot use {file}: {trouble.strerror or trouble}; the file belongs to mulligan",
         ) from trouble
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip()
-    except FileNotFoundError:
-        return ""
 
 
 def _made(file: Path) -> str:

@@ -146,13 +146,8 @@ def start(
     """Start `argv` in a session of its own, with pipes for its output.
 
     A session of its own has no terminal: Ctrl-C reaches the program through us only, and no prompt
-    for a password can wait for a user who is not there.
-
-    Args:
-        argv: The program as its user would call it, then its arguments.
-        cwd: The folder it runs in.
-        environ: Its whole environment.
-        stdin: A descriptor for its stdin; None for a pipe that we feed.
+    for a password can wait for a user who is not there. `stdin` is a descriptor; None for a pipe
+    that we feed.
 
     Raises:
         CannotStart: The system refuses.

@@ -118,11 +118,7 @@ class OutputSink(Protocol):
 
 
 class StopProgram(Exception):
-    """Raised by a sink to stop the program because of its output.
-
-    Args:
-        why: The reason, for `ProcessExit.stopped`.
-    """
+    """Raised by a sink to stop the program because of its output, with the reason."""
 
     def __init__(self, why: str) -> None:
         self.why = why

@@ -34,12 +34,7 @@ def showing(
 ) -> tuple[RunContext, PlainView | JsonEvents]:
     """A context that shows the run to the user who started it, and its view, to be closed.
 
-    Args:
-        context: What drives the run; ``TERM`` and ``NO_COLOR`` of its environment say how to draw.
-        claimed: The run.
-        state: Its state.
-        streams: Where it is shown.
-        is_json: Whether to print events as JSON, for a program.
+    ``TERM`` and ``NO_COLOR`` of the context's environment say how to draw.
     """
     view: PlainView | JsonEvents
     listeners: tuple[RunListener, ...]

@@ -39,8 +39,7 @@ class FinalOnlyOutput(RunListener):
         show: Shows it: (stream, bytes).
         path: The file to keep it in; removed once it was shown or discarded.
         is_whole: Whether stderr is held back with stdout.
-        is_answer_only: Whether stdout has the answer only; False for events, which name their
-            attempt.
+        is_answer_only: Whether stdout has the answer only; not of events, which name their attempt.
     """
 
     def __init__(

@@ -27,11 +27,7 @@ _SHORT_HOLD = 5.0
 class PlainView(RunListener):
     """Prints a run as plain lines on stderr; nothing for a run that succeeds at once.
 
-    Args:
-        id_: The run.
-        program: The command's name, for people.
-        streams: Where it is told.
-        label: Stands before each line, where several runs tell theirs in one place.
+    `label` stands before each line, where several runs tell theirs in one place.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ..plan.acceptance import outstanding, rejection
 from .messages import clock, ending_name, is_held, money
+from .plan_view import PlanWriter
 from .status_line import ticking
 
 if TYPE_CHECKING:
@@ -73,16 +74,8 @@ class _Screen(io.TextIOBase):
         return True
 
 
-class DrawnTable:
-    """The table.
-
-    Args:
-        progress: The state of the plan.
-        lines: Tells the report, once the table is gone.
-        run: The id of the plan's run.
-        streams: Where it is drawn.
-        environ: ``NO_COLOR``.
-    """
+class DrawnTable(PlanWriter):
+    """The table. `lines` tells the report, once the table is gone; `environ` has ``NO_COLOR``."""
 
     def __init__(
         self,

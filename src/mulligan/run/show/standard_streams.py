@@ -30,10 +30,7 @@ _LAST_CALL = 0.2
 class StandardStreams:
     """Where a run is shown.
 
-    Args:
-        stop: Once set, a reader that does not read is not waited for.
-        out: The descriptor of stdout.
-        err: The descriptor of stderr.
+    Once `stop` is set, a reader that does not read is not waited for.
     """
 
     def __init__(self, stop: Stop, out: int = 1, err: int = 2) -> None:
@@ -118,11 +115,8 @@ class PatientWriter:
     """A descriptor to write to, without holding up a stop.
 
     A reader that pauses (a pager, Ctrl-S) blocks a plain write for as long as it likes, and Ctrl-C
-    would wait with it. So the descriptor is polled together with the stop.
-
-    Args:
-        descriptor: Where the bytes go.
-        stop: Once set, a reader that does not read is not waited for.
+    would wait with it. So the descriptor is polled together with the stop, and once that is set a
+    reader that does not read is not waited for.
     """
 
     __slots__ = ("_descriptor", "_is_given_up", "_piece", "_stop")
