@@ -11,6 +11,7 @@ from ..errors import StoreError
 from ..stores.boot_clock import boot_time
 from .journal.lease import LEASE
 from .journal.store import RunStore, UnreadableRun
+from .process.orphans import end_leftovers
 from .process.stop import Stop, signals
 from .process.supervise import supervise
 
@@ -75,14 +76,8 @@ def _roll() -> float:
     return random()  # noqa: S311 -- jitter
 
 
-def _end_leftovers(token: str) -> None:
-    from .process.orphans import end_leftovers
-
-    end_leftovers(token)
-
-
 #: The clocks, random generator and processes of this machine.
-REAL_PLATFORM = Platform(_Clock(), Stop.wait, _roll, supervise, _end_leftovers)
+REAL_PLATFORM = Platform(_Clock(), Stop.wait, _roll, supervise, end_leftovers)
 
 
 def _discard(_stream: Stream, _chunk: bytes) -> None: ...

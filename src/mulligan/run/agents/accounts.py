@@ -52,27 +52,21 @@ class Credential(NamedTuple):
     label: str
 
 
-# Environment variable of a key → provider.
-_PROVIDERS = {
-    "ANTHROPIC_API_KEY": "anthropic",
-    "ANTHROPIC_AUTH_TOKEN": "anthropic",
-    "ANTHROPIC_OAUTH_TOKEN": "anthropic",
-    "CLAUDE_CODE_OAUTH_TOKEN": "anthropic",
-    "CODEX_API_KEY": "openai",
-    "OPENAI_API_KEY": "openai",
-    "GEMINI_API_KEY": "google",
-    "GOOGLE_API_KEY": "google",
-    "GOOGLE_GENERATIVE_AI_API_KEY": "google",
-    "OPENROUTER_API_KEY": "openrouter",
-    "DEEPSEEK_API_KEY": "deepseek",
-    "DASHSCOPE_API_KEY": "dashscope",
-    "OPENCODE_API_KEY": "opencode",
-    "CLINE_API_KEY": "cline",
-    "CONTINUE_API_KEY": "continue",
-    "COPILOT_GITHUB_TOKEN": "github",
-    "GH_TOKEN": "github",
-    "GITHUB_TOKEN": "github",
+# Provider → environment variables that hold its keys.
+_KEYS = {
+    "anthropic": """ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_OAUTH_TOKEN
+        CLAUDE_CODE_OAUTH_TOKEN""",
+    "openai": "CODEX_API_KEY OPENAI_API_KEY",
+    "google": "GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENERATIVE_AI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "dashscope": "DASHSCOPE_API_KEY",
+    "opencode": "OPENCODE_API_KEY",
+    "cline": "CLINE_API_KEY",
+    "continue": "CONTINUE_API_KEY",
+    "github": "COPILOT_GITHUB_TOKEN GH_TOKEN GITHUB_TOKEN",
 }
+_PROVIDERS = {name: provider for provider, names in _KEYS.items() for name in names.split()}
 
 # Provider names used by programs, where they differ from ours.
 _ALIASES = {"gemini": "google", "openai-codex": "openai", "github-copilot": "github"}
@@ -94,7 +88,7 @@ _LARGEST = 4_000_000
 def provider_of_option(name: str) -> str:
     """The provider that a program calls `name`; empty if it is not known."""
     name = _ALIASES.get(name.lower(), name.lower())
-    return name if name in set(_PROVIDERS.values()) else ""
+    return name if name in _KEYS else ""
 
 
 def provider_of_model(model: str) -> str | None:

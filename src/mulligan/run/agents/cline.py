@@ -11,7 +11,6 @@ from .output_reader import EventReader, mapping, number, text, total
 from .program import ArgvGrammar, KnownProgram, words
 
 if TYPE_CHECKING:
-    from .adapter import Launch
     from .output_reader import Event
     from .program import Argument
 
@@ -56,9 +55,7 @@ class ClineAdapter(KnownProgram):
 class ClineReader(EventReader):
     """`--json`: everything that happens is an `agent_event`, the end is a `run_result`."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._is_open = False
+    _is_open = False
 
     def read(self, event: Event) -> None:
         match event.get("type"):

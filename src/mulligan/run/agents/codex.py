@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .accounts import AgentAccount
-    from .adapter import Launch, LaunchRequest, Stream
+    from .adapter import LaunchRequest, Stream
     from .output_reader import Event
     from .program import Argument
 
@@ -146,10 +146,7 @@ class CodexReader(EventReader):
 
     lost = re.compile(r"Error: .{0,200}no rollout found")
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._last = ""
-        self._error = ""
+    _last = _error = ""
 
     def read(self, event: Event) -> None:
         match event.get("type"):

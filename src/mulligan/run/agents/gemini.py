@@ -9,7 +9,7 @@ from .output_reader import EventReader, mapping, number, text
 from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Stream
+    from .adapter import Stream
     from .output_reader import Event
 
 __all__ = ("PROGRAM", "GeminiAdapter", "GeminiReader")
@@ -66,9 +66,7 @@ class GeminiReader(EventReader):
     lost = re.compile(r"Error resuming session: (?:No previous sessions|Invalid session)")
     session_key = "session_id"
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._is_open = False
+    _is_open = False
 
     def read(self, event: Event) -> None:
         match event.get("type"):

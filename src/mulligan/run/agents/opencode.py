@@ -12,7 +12,6 @@ from .program import ArgvGrammar, KnownProgram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch
     from .output_reader import Event
     from .program import Argument
 
@@ -87,9 +86,7 @@ class OpencodeReader(EventReader):
     lost = re.compile(r"(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found")
     session_key = "sessionID"
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._cut_off = 0
+    _cut_off = 0
 
     def read(self, event: Event) -> None:
         part = mapping(event, "part")

@@ -12,7 +12,6 @@ from .program import ArgvGrammar, KnownProgram, value_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch
     from .output_reader import Event
     from .program import Argument
 
@@ -72,9 +71,7 @@ class PiReader(EventReader):
 
     lost = re.compile(r"No session found matching")
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._answer, self._error = "", ""
+    _answer = _error = ""
 
     def skips(self, line: bytes) -> bool:
         # Each update repeats the whole message so far; parsing all of them would be quadratic.
