@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import StoreError
 from ..stores.boot_clock import boot_time
+from .attempt.output import discard
 from .journal.lease import LEASE
 from .journal.store import RunStore, UnreadableRun
 from .process.orphans import end_leftovers
@@ -80,9 +81,6 @@ def _roll() -> float:
 REAL_PLATFORM = Platform(_Clock(), Stop.wait, _roll, supervise, end_leftovers)
 
 
-def _discard(_stream: Stream, _chunk: bytes) -> None: ...
-
-
 class RunContext(NamedTuple):
     """Everything that runs of this process use; made by `open_context`.
 
@@ -101,7 +99,7 @@ class RunContext(NamedTuple):
     stop: Stop
     platform: Platform
     listeners: tuple[RunListener, ...] = ()
-    output: Callable[[Stream, bytes], None] = _discard
+    output: Callable[[Stream, bytes], None] = discard
     events: tuple[Listener, ...] = ()
 
     def now(self) -> float:

@@ -77,7 +77,8 @@ def make_run(
             path.write_bytes(stdin)
         spool = StdinSpool.open(path, stdin) if isinstance(stdin, int) else StdinSpool.saved(path)
         try:
-            return *runs.make(id_, made), spool
+            claimed, state = runs.make(id_, made)
+            return claimed._replace(command=command), state, spool
         except BaseException:
             spool.close()
             raise
@@ -120,7 +121,7 @@ def drive_run(
         if context.events:
             from .events import RunEvents
 
-            program = program_name(runs.command(claimed.id))
+            program = program_name(claimed.command)
             told = RunEvents(claimed.id, program, state, context.events)
             driven = held._replace(listeners=(*held.listeners, told))
         runner = Runner(

@@ -37,6 +37,20 @@ def test_a_wait_that_was_announced_is_no_silence(tap):
     assert left == pytest.approx(90, abs=5)
 
 
+def test_an_event_that_only_repeats_the_session_takes_no_announcement_back(tap):
+    quiets: list[float] = []
+
+    def retrying(_reason, quiet):
+        quiets.append(quiet)
+        return ""
+
+    one = tap(retrying=retrying)
+    session = {"type": "system", "session_id": "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"}
+    events = (session, {**session, "subtype": "api_retry", "retry_delay_ms": 90_000}, session)
+    one.take("stdout", b"".join(json.dumps(each).encode() + b"\n" for each in events))
+    assert quiets == [90.0]
+
+
 def test_nobody_can_announce_silence_for_ever(tap):
     left = told(tap(), type="system", subtype="api_retry", retry_delay_ms=99_999_999_999_999)
     assert left <= 21_600

@@ -84,7 +84,8 @@ class OutputNote(NamedTuple):
     """What a line of output says while the program runs.
 
     Args:
-        session: The id of the session under way; only ids that fit the adapter's pattern.
+        session: The id of the session under way, if it is new; only ids that fit the adapter's
+            pattern.
         is_retry: Whether the program says that it tries again by itself.
         reason: The reason that the program printed in its retry message; empty if a structured
             event carries it in its fields.

@@ -114,7 +114,7 @@ class EventReader(OutputReader):
     session_key = ""
 
     def __init__(self, launch: Launch) -> None:
-        self._has_worked = False
+        self._has_worked, self._named = False, ""
         self._is_translated = launch.is_translated
         self._cost: float | None = None
         self._tokens: int | None = None
@@ -157,8 +157,9 @@ class EventReader(OutputReader):
     # Called by subclasses to report.
 
     def session(self, found: object) -> None:
-        if isinstance(found, str) and SESSION_ID.fullmatch(found):
-            self._said["session"] = found
+        # Most events repeat it.
+        if isinstance(found, str) and found != self._named and SESSION_ID.fullmatch(found):
+            self._said["session"] = self._named = found
 
     def retry(self, quiet: float = 0.0, reason: str = "") -> None:
         """The program retries by itself after `quiet` seconds."""

@@ -45,7 +45,6 @@ __all__ = (
     "KnownProgram",
     "cut",
     "given",
-    "go_on",
     "joined",
     "value_of",
     "without",
@@ -239,11 +238,6 @@ def _filled(
     return tuple(found)
 
 
-def go_on(pending: str = "") -> str:
-    """The prompt for a resumed session, with the tool calls that were interrupted."""
-    return f"{CONTINUE}{_PENDING}{pending}" if pending else CONTINUE
-
-
 @lru_cache(maxsize=16)  # a run asks several questions about one command
 def _parsed(
     command: tuple[str, ...], program: str, grammar: ArgvGrammar
@@ -345,7 +339,8 @@ class KnownProgram(AgentAdapter):
         place = self.place(parts)
         gone = (*self.sessions, *self.forks, *self.prompts, *self.headless)
         kept = joined(without(parts[place:], *gone, words=True))
-        prompt = wish.prompt or go_on(wish.pending)
+        pending = f"{_PENDING}{wish.pending}" if wish.pending else ""
+        prompt = wish.prompt or CONTINUE + pending
         return self._launch(
             (*head, *joined(parts[:place])),
             _filled(self.resume_words(parts), session=session, prompt=prompt),

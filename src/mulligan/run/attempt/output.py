@@ -31,6 +31,7 @@ __all__ = (
     "AttemptLog",
     "AttemptOutput",
     "answer_in",
+    "discard",
     "read_again",
 )
 
@@ -219,17 +220,19 @@ class AttemptOutput:
             stream: AttemptLog(log.with_suffix(suffix)) for stream, suffix in LOGS.items()
         }
         self._parts: dict[Stream, _Lines] = {"stdout": _Lines(), "stderr": _Lines()}
-        self._quiet_until = 0.0
+        self._heard_at = self._quiet_until = 0.0
         self._is_retrying = self._is_ending = False
         self._reason, self._announced = "", 0.0
 
     def take(self, stream: Stream, chunk: bytes) -> None:
+        self._heard_at = monotonic()
         self.facts.heard(stream, len(chunk))
         self._logs[stream].write(chunk)
         if stream == "stderr" or not self._is_translated:
             self._show(stream, chunk)
         for line in self._parts[stream].add(chunk):
-            self._read(self._reader.line(stream, line))
+            if (note := self._reader.line(stream, line)) is not None:
+                self._read(note)
         # Stop the program if it cannot succeed or should not retry by itself.
         is_retrying, self._is_retrying = self._is_retrying, False
         if self._is_ending:
@@ -260,17 +263,12 @@ class AttemptOutput:
             return max(self._quiet_until, self._heard_at + _TOOL_QUIET)
         return self._quiet_until
 
-    _heard_at = 0.0
-
-    def _read(self, note: OutputNote | None) -> None:
-        if note is None:
-            return
+    def _read(self, note: OutputNote) -> None:
         self.facts.add(note)
         self._is_retrying = not note.is_work and (
             self._is_retrying or note.is_retry or note.quiet > 0
         )
         self._reason = note.reason if note.is_retry else self._reason
-        self._heard_at = monotonic()
         # The idle limit starts after the announced wait, when the program sends its request.
         quiet, self._announced = min(note.quiet, _LONGEST_QUIET), note.quiet
         self._quiet_until = self._heard_at + quiet if quiet else 0.0
@@ -298,9 +296,10 @@ class AttemptOutput:
 
     def _close_with(self, note: OutputNote | None) -> None:
         try:
-            self._read(note)
+            if note is not None:
+                self._read(note)
         except BrokenPipeError:
-            self._show = _nowhere
+            self._show = discard
 
     def remarks(self) -> list[str]:
         """What its user should know about the logs."""
@@ -311,7 +310,8 @@ class AttemptOutput:
         return [f"its log has not all that it printed: {trouble}"] if trouble else []
 
 
-def _nowhere(_stream: Stream, _chunk: bytes) -> None: ...
+def discard(_stream: Stream, _chunk: bytes) -> None:
+    """Shows nothing."""
 
 
 class _Lines:

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import threading
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import MulliganError
 
@@ -50,36 +50,14 @@ TRANSIENT = frozenset(
 ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
-def spawn(
-    argv: Sequence[str],
-    *,
-    executable: Path | None = None,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: int | IO[bytes] | None = None,
-    stdout: int | IO[bytes] | None = None,
-    stderr: int | IO[bytes] | None = None,
-    bufsize: int = -1,
-    pass_fds: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:
-    """Start `argv` with default signals, in a session of its own; arguments as for `Popen`.
+def spawn(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start `argv` with default signals, in a session of its own; `options` are those of `Popen`.
 
     A thread other than the main one cannot change what the process ignores; there the main thread
     has done so in `stop.signals`.
     """
     with _no_ignored_signals(), _empty_mask():
-        return subprocess.Popen(  # noqa: S603 -- no shell
-            argv,
-            executable=executable,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            bufsize=bufsize,
-            pass_fds=pass_fds,
-            start_new_session=True,
-        )
+        return subprocess.Popen(argv, start_new_session=True, **options)  # noqa: S603 -- no shell
 
 
 @contextmanager

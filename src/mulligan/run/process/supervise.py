@@ -214,7 +214,10 @@ def _started(
     argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], stdin: StdinSpool | None
 ) -> subprocess.Popen[bytes]:
     try:
-        descriptor = _nowhere() if stdin is None else stdin.descriptor()
+        if stdin is None:
+            descriptor: int | None = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        else:
+            descriptor = stdin.descriptor()
     except OSError as trouble:
         lost = f"cannot start {argv[0]}: its input cannot be opened: {trouble}"
         raise cannot_start(lost, trouble) from trouble
@@ -223,10 +226,6 @@ def _started(
     finally:
         if descriptor is not None:
             os.close(descriptor)
-
-
-def _nowhere() -> int:
-    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _close(child: subprocess.Popen[bytes]) -> None:

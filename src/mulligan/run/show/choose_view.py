@@ -62,7 +62,7 @@ def showing(
 
 def recording(context: RunContext, claimed: ClaimedRun, state: RunState) -> RunContext:
     """A context that reports the run in a worker's log, without the program's output."""
-    program, streams = program_name(context.runs.command(claimed.id)), StandardStreams(context.stop)
+    program, streams = program_name(claimed.command), StandardStreams(context.stop)
     lines = PlainView(claimed.id, program, streams=streams, label=f"{claimed.id}:")
     terms = state.made.terms
     listeners: tuple[RunListener, ...] = (lines,)
@@ -90,8 +90,7 @@ def _notifier(
 def _drawn(
     context: RunContext, claimed: ClaimedRun, state: RunState, streams: StandardStreams
 ) -> PlainView:
-    id_, environ = claimed.id, context.environ
-    program = program_name(context.runs.command(id_))
+    id_, environ, program = claimed.id, context.environ, program_name(claimed.command)
     if os.isatty(2):
         from .status_line import StatusLine, can_draw
 

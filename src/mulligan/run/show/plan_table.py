@@ -57,7 +57,6 @@ _STATES = {
     "limited": ("limited", "red"),
     "cancelled": ("stopped", "red"),
 }
-_ALIVE = frozenset({"new", "running", "waiting", "paused"})
 
 
 class _Screen(io.TextIOBase):
@@ -161,7 +160,8 @@ class DrawnTable(PlanWriter):
         keys = [(phase.name, agent.name, key) for key, phase, agent in progress.plan.agents()]
         shown, room = keys, self._console.height - _OTHERS
         if len(keys) > room:
-            alive = [each for each in keys if self._is_alive(each[2])]
+            states = progress.agents
+            alive = [each for each in keys if each[2] in states and states[each[2]].is_open]
             shown = alive[: max(1, room)]
         columns = self._columns()
         rows, before = [], ""
@@ -184,14 +184,6 @@ class DrawnTable(PlanWriter):
         """What there is room for, in order."""
         return [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
 
-    def _is_alive(self, key: str) -> bool:
-        state = self._progress.agents.get(key)
-        return state is not None and state.status in _ALIVE
-
-    def _outstanding(self, name: str, state: RunState) -> str:
-        phases = self._progress.plan.phases
-        return next(outstanding(each, state) for each in phases if each.name == name)
-
     def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
         """Attempt, state, what comes next, cost."""
         state = self._progress.agents.get(key)
@@ -200,7 +192,8 @@ class DrawnTable(PlanWriter):
             words = {"skipped": "skipped", "failed": "not started"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
         words, style = _STATES[state.status]
-        if short := self._outstanding(phase, state):
+        phases = self._progress.plan.phases
+        if short := next(outstanding(each, state) for each in phases if each.name == phase):
             words, style = short, "red" if rejection(state) else ""
         elif state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"

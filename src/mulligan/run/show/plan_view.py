@@ -276,7 +276,9 @@ class _Events(PlanWriter):
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
         phase, _, agent = key.partition("/")
         remarks = [each.text for each in state.remarks]
-        fields = {**_renamed(summary(state)), "remarks": remarks}
+        fields = summary(state)
+        # The agent is that of the plan here; what it runs is its program.
+        fields |= {"program": fields.pop("agent"), "remarks": remarks}
         self._tell("agent", phase=phase, agent=agent, at=now, **fields)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
@@ -295,8 +297,3 @@ class _Events(PlanWriter):
     def _tell(self, event: str, **fields: Any) -> None:
         with suppress(BrokenPipeError):  # closed stdout: do not stop agents for that
             print_event(self._streams, {"event": event, "run": self._run, **fields})
-
-
-def _renamed(fields: dict[str, Any]) -> dict[str, Any]:
-    """`agent` is the agent of the plan here; what it runs is its program."""
-    return {"program" if name == "agent" else name: value for name, value in fields.items()}

@@ -41,7 +41,11 @@ class StandardStreams:
                 self._outlets[stream] = PatientWriter(descriptor, stop)
         #: Whether stdout and stderr end up in the same place.
         self.is_one_place = _is_same(out, err)
-        self._terminal = _terminal(out, err)
+        self._terminal: Terminal | None = None
+        if os.isatty(out) or os.isatty(err):
+            from .terminal import Terminal
+
+            self._terminal = Terminal(out, err)
         self._told: set[Stream] = set()
         #: Whether a line of ours would begin in the middle of the program's.
         self.is_mid_line = False
@@ -93,14 +97,6 @@ class StandardStreams:
         """Put back what the program changed about the terminal, and left so."""
         if self._terminal is not None:
             self._terminal.restore()
-
-
-def _terminal(out: int, err: int) -> Terminal | None:
-    if not (os.isatty(out) or os.isatty(err)):
-        return None
-    from .terminal import Terminal
-
-    return Terminal(out, err)
 
 
 def _is_same(one: int, other: int) -> bool:
