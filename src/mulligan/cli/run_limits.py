@@ -42,14 +42,9 @@ _PROVIDERS = ("anthropic", "openai", "google", "openrouter", "github", "deepseek
 
 
 class AccountRow(NamedTuple):
-    """One account of a store, or what is ordered for a name.
+    """One account of a store, or what is ordered for a name, at the store's time.
 
-    Args:
-        store: The store.
-        key: Under which key.
-        state: What is known.
-        moment: The store's time.
-        is_alone: Whether no other account of the provider is known there.
+    `is_alone` says that no other account of the provider is known there.
     """
 
     store: Store

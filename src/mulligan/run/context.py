@@ -35,15 +35,10 @@ EVENTS, _FLUSH = "MULLIGAN_EVENTS", 2.0
 
 
 class PlatformClock(Protocol):
-    """Monotonic and wall time; a `Clock` has the same methods."""
+    """Monotonic and wall time in seconds, as a `Clock` of the core tells them."""
 
-    def now(self) -> float:
-        """Seconds on a clock that never goes back; its zero means nothing."""
-        ...
-
-    def wall(self) -> float:
-        """Seconds since the epoch, as calendars have it."""
-        ...
+    def now(self) -> float: ...
+    def wall(self) -> float: ...
 
 
 class Platform(NamedTuple):

@@ -232,18 +232,12 @@ class StartRequest(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitMet(_Operation):
-    """A run has met a limit.
+    """A run has met a limit; `model`, `is_default`, `because` and others as of `AccountLimit`.
 
     Args:
-        run: The run.
-        program: Its program.
         label: The account's.
-        model: The model or family that is limited; empty for the whole account.
-        is_default: Whether the run named no model; then the limit also holds for other runs that
-            name none.
         seconds: Seconds until the reset; 0 if unknown.
         is_sure: Whether that time is unambiguous.
-        because: What the program said.
     """
 
     run: str

@@ -204,7 +204,7 @@ class AttemptOutput:
         log: Path,
         show: Callable[[Stream, bytes], None],
         listeners: tuple[RunListener, ...] = (),
-        answered: Callable[[], None] = lambda: None,
+        answered: Callable[[], None] | None = None,
         retrying: Callable[[str, float], str] = lambda _reason, _quiet: "",
         is_tool_spared: bool = True,
     ) -> None:
@@ -275,7 +275,7 @@ class AttemptOutput:
         for stream, text in note.shown if self._is_translated else ():
             if stream == "stderr" or not self._is_ending:  # the answer came before our signal
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
-        if note.is_work:
+        if note.is_work and self._answered is not None:
             self._answered()
         for noted in self._noted:
             noted(note, self.facts)

@@ -104,6 +104,7 @@ class Runner:
         self._claimed, self._state, self._options = claimed, state, options
         self._park, self._is_now = how.park, how.is_now
         self._stdin, self._cleaner = stdin, cleaner
+        self._begins_anew = cleaner is not None and cleaner.always_restarts
         self._folder, self._cwd = claimed.folder, Path(made.cwd)
         self._command, self._adapter = claimed.command, recognise(claimed.command, made.agent)
         # Seconds of silence before the program is stopped; None for any.
@@ -253,7 +254,7 @@ class Runner:
             log=self._folder / f"attempt-{number}",
             show=self._context.output,
             listeners=self._context.listeners,
-            answered=self._answered,
+            answered=None if self._limits is None else self._limits.answered,
             retrying=lambda reason, quiet: self._better_ended(facts, reason, quiet),
             is_tool_spared=self._options.idle is None,
         )
@@ -405,14 +406,6 @@ class Runner:
         if self._begins_anew and not state.prompt:
             return False
         return bool(state.session) and self._adapter.can_resume
-
-    @property
-    def _begins_anew(self) -> bool:
-        return self._cleaner is not None and self._cleaner.always_restarts
-
-    def _answered(self) -> None:
-        if self._limits is not None:
-            self._limits.answered()
 
     def _ended(
         self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None

@@ -49,7 +49,7 @@ class PlainView(RunListener):
         # A run that succeeds at once has nothing to say; the words for the rest are loaded then.
         is_silent = isinstance(step, AttemptBegun) and step.attempt == 1
         if isinstance(step, AttemptEnd):
-            self._streams.restore()
+            self._restore_terminal()
             is_silent = step.then == "done"
         if not is_silent:
             from .messages import step_messages, time_of_day
@@ -64,7 +64,11 @@ class PlainView(RunListener):
 
     def close(self) -> None:
         """Nothing is shown any more."""
-        self._streams.restore()
+        self._restore_terminal()
+
+    def _restore_terminal(self) -> None:
+        if self._streams.terminal is not None:
+            self._streams.terminal.restore()
 
     def waiting(self, until: float, left: float) -> None:
         if self._is_told or left < _SHORT_HOLD:

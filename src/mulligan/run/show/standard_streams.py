@@ -41,11 +41,12 @@ class StandardStreams:
                 self._outlets[stream] = PatientWriter(descriptor, stop)
         #: Whether stdout and stderr end up in the same place.
         self.is_one_place = _is_same(out, err)
-        self._terminal: Terminal | None = None
+        #: What the program may change, to be restored after each attempt; None if there is none.
+        self.terminal: Terminal | None = None
         if os.isatty(out) or os.isatty(err):
             from .terminal import Terminal
 
-            self._terminal = Terminal(out, err)
+            self.terminal = Terminal(out, err)
         self._told: set[Stream] = set()
         #: Whether a line of ours would begin in the middle of the program's.
         self.is_mid_line = False
@@ -75,8 +76,8 @@ class StandardStreams:
                 self._told.add(stream)
                 self.say(f"mulligan: {stream} cannot be written: {trouble.strerror}")
             raise BrokenPipeError from trouble
-        if self._terminal is not None:
-            self._terminal.passed(self.descriptors[stream], chunk)
+        if self.terminal is not None:
+            self.terminal.passed(self.descriptors[stream], chunk)
         if self.is_ours(stream):
             self.is_mid_line = not chunk.endswith(b"\n")
 
@@ -92,11 +93,6 @@ class StandardStreams:
         if outlet is not None:
             with contextlib.suppress(OSError):
                 outlet.write(text.encode("utf-8", "replace"))
-
-    def restore(self) -> None:
-        """Put back what the program changed about the terminal, and left so."""
-        if self._terminal is not None:
-            self._terminal.restore()
 
 
 def _is_same(one: int, other: int) -> bool:
