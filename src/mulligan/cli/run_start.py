@@ -37,9 +37,6 @@ __all__ = (
 # What a shell says of a program that wrote to a pipe without a reader.
 _UNREAD = 141
 
-_NAME = "write it without them"
-_HELP = "mulligan run --help lists its options"
-
 
 def run_command(
     words: tuple[str, ...],
@@ -80,7 +77,7 @@ def run_command(
         except CommandRefused as refused:
             raise Unusable(refused.because, refused.hint) from None
         except SettingError as error:
-            raise Unusable(str(error), _HELP) from None
+            raise Unusable(str(error), "mulligan run --help lists its options") from None
         if told:
             from ..run.show.notify import remember
 
@@ -127,7 +124,9 @@ def _check_policy(options: RunOptions) -> None:
 def check_name(name: str) -> None:
     """Refuse what is not a line of text."""
     if not name.isprintable():
-        raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
+        raise Unusable(
+            f"--name needs a line of text; {name!r} has control characters", "write it without them"
+        )
 
 
 def working_folder(cwd: str) -> Path:

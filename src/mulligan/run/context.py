@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -173,8 +173,7 @@ def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) ->
 
 def _is_cancelled(runs: RunStore, id_: str) -> bool:
     """Whether the run was cancelled, and not taken over."""
-    try:
+    with suppress(UnreadableRun):  # a newer version wrote something there
         state = runs.look(id_)
-    except UnreadableRun:  # a newer version wrote something there
-        return False
-    return state is None or state.status == "cancelled"
+        return state is None or state.status == "cancelled"
+    return False

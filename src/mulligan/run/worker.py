@@ -86,10 +86,8 @@ class Worker:
         drive: Drives a run that this process holds until it ends or has to wait.
         jobs: How many runs at once.
         failed: Told of runs that cannot be driven: (id, error).
-        lacking: Says what this process lacks to drive a run, empty for nothing: (id, state). Such a
-            run stays parked.
-        is_limited: Says whether the limit that a run waits for still holds, None where it cannot
-            be known: (id, state).
+        lacking: (id, state) → what this process lacks to drive a run, which then stays parked.
+        is_limited: (id, state) → whether the limit that a run waits for holds; None if unknown.
     """
 
     def __init__(

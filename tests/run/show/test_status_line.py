@@ -18,8 +18,8 @@ from mulligan.run.attempt.output import AttemptFacts
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.standard_streams import StandardStreams
-from mulligan.run.show.status_line import StatusLine, can_draw, fitted, ticking
+from mulligan.run.show.standard_streams import StandardStreams, can_draw
+from mulligan.run.show.status_line import StatusLine, fitted, ticking
 
 MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "", {}, [])
 

@@ -22,7 +22,6 @@ __all__ = (
     "family_provider",
     "file_entries",
     "key_credentials",
-    "provider_of_model",
     "provider_of_option",
     "read_json",
     "short_path",
@@ -89,15 +88,6 @@ def provider_of_option(name: str) -> str:
     """The provider that a program calls `name`; empty if it is not known."""
     name = _ALIASES.get(name.lower(), name.lower())
     return name if name in _KEYS else ""
-
-
-def provider_of_model(model: str) -> str | None:
-    """The provider that ``anthropic/claude-opus-4`` names; empty for one that is not known.
-
-    None if the name has no provider prefix.
-    """
-    prefix, slash, _ = model.partition("/")
-    return provider_of_option(prefix) if slash else None
 
 
 def family_provider(model: str) -> str:

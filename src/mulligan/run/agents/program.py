@@ -25,7 +25,6 @@ from .accounts import (
     endpoint,
     family_provider,
     key_credentials,
-    provider_of_model,
     provider_of_option,
     short_path,
 )
@@ -434,9 +433,9 @@ class KnownProgram(AgentAdapter):
         """The provider that the program calls; empty if that cannot be determined."""
         if named := value_of(parts, *self.provider_options):
             return provider_of_option(named)
-        named_by_model = provider_of_model(model)
-        if named_by_model is not None:
-            return named_by_model
+        prefix, slash, _ = model.partition("/")  # anthropic/claude-opus-4
+        if slash:
+            return provider_of_option(prefix)
         family = family_provider(model)
         if family in found:
             return family

@@ -208,13 +208,11 @@ def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptE
     return end._replace(message=message, is_lost=True, then="again", until=end.at, because=because)
 
 
-# Reasons for which the watchdog stops a program; all other reasons are requests.
+# Reasons for which the supervisor stops a program; all other reasons are requests.
 _FOR_ITS_OWN_SAKE = frozenset({"idle", "timeout", "futile", "announced", "final"})
 
 # Failures that neither waiting nor retrying fixes.
-_FINAL = frozenset({
-    *(Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT),
-})  # fmt: skip
+_FINAL = {Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT}
 
 # Refusals before the program is stopped, if not two: a key may be renewed meanwhile, credit is not.
 _FINAL_REFUSALS = {Kind.BILLING: 1}

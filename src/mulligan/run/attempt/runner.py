@@ -381,8 +381,7 @@ class Runner:
 
     def _remark(self, texts: list[str]) -> None:
         for text in texts:
-            now = self._clock.wall()
-            self._write(RunRemark(now, text), f"remark-{os.urandom(4).hex()}")
+            self._write(RunRemark(self._clock.wall(), text), f"remark-{os.urandom(4).hex()}")
 
     def _launch(self, state: RunState, number: int) -> tuple[How, Launch]:
         adapter, command, environ = self._adapter, self._command, self._context.environ

@@ -100,10 +100,8 @@ def do_nothing(_number: int, _frame: FrameType | None) -> None:
 class CannotStart(MulliganError):
     """A program that the system does not start, with the reason in words.
 
-    Args:
-        because: The reason.
-        code: What a shell's exit code would be: 127 where nothing was found, 126 for the rest.
-        is_transient: Whether the same may work later.
+    `code` is what a shell's exit code would be: 127 where nothing was found, 126 for the rest.
+    `is_transient` says that the same may work later.
     """
 
     def __init__(self, because: str, code: int = 126, *, is_transient: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..agents.catalogue import program_name
 from ..attempt.options import RunOptions
 from .plain_view import PlainView
-from .standard_streams import StandardStreams
+from .standard_streams import StandardStreams, can_draw
 
 if TYPE_CHECKING:
     from ..context import RunContext
@@ -38,12 +38,18 @@ def showing(
     """
     view: PlainView | JsonEvents
     listeners: tuple[RunListener, ...]
+    id_, environ, program = claimed.id, context.environ, program_name(claimed.command)
     if is_json:
         from .json_events import JsonEvents
 
-        view = JsonEvents(claimed.id, streams=streams)
+        view = JsonEvents(id_, streams=streams)
+    elif streams.terminal is not None and can_draw(2, environ):
+        from .status_line import StatusLine
+
+        is_coloured = not environ.get("NO_COLOR")
+        view = StatusLine(id_, program, streams=streams, before=state, is_coloured=is_coloured)
     else:
-        view = _drawn(context, claimed, state, streams)
+        view = PlainView(id_, program, streams=streams)
     output, listeners, terms = view.output, (view,), state.made.terms
     if terms.get("is_notified"):
         listeners = (view, _notifier(context, claimed, terms, view))
@@ -85,16 +91,3 @@ def _notifier(
         return options.load_policy().in_place
 
     return Notifier(context, claimed.id, argv, told=view.notified, in_place=in_place)
-
-
-def _drawn(
-    context: RunContext, claimed: ClaimedRun, state: RunState, streams: StandardStreams
-) -> PlainView:
-    id_, environ, program = claimed.id, context.environ, program_name(claimed.command)
-    if os.isatty(2):
-        from .status_line import StatusLine, can_draw
-
-        if can_draw(2, environ):
-            is_coloured = not environ.get("NO_COLOR")
-            return StatusLine(id_, program, streams=streams, before=state, is_coloured=is_coloured)
-    return PlainView(id_, program, streams=streams)

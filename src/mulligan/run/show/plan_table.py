@@ -163,7 +163,8 @@ class DrawnTable(PlanWriter):
             states = progress.agents
             alive = [each for each in keys if each[2] in states and states[each[2]].is_open]
             shown = alive[: max(1, room)]
-        columns = self._columns()
+        # What there is room for, in order.
+        columns = [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
         rows, before = [], ""
         for phase, agent, key in shown:
             cells = (phase if phase != before else "", agent, *self._cells(phase, key))
@@ -179,10 +180,6 @@ class DrawnTable(PlanWriter):
         for row in rows:
             table.add_row(*row.values())
         return Group(table, *self._foot(len(keys) - len(shown)))
-
-    def _columns(self) -> list[str]:
-        """What there is room for, in order."""
-        return [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
 
     def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
         """Attempt, state, what comes next, cost."""

@@ -16,7 +16,8 @@ from ..plan.acceptance import has_succeeded, outstanding
 from ..plan.report import as_data, as_lines, as_markdown, count_outstanding
 from .json_events import print_event, summary
 from .messages import StatusText, clock, money, one_line, step_messages
-from .status_line import TONES, can_draw
+from .standard_streams import can_draw
+from .status_line import TONES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,11 +14,13 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..agents.adapter import Stream
     from ..process.stop import Stop
     from .terminal import Terminal
 
-__all__ = ("PatientWriter", "StandardStreams")
+__all__ = ("PatientWriter", "StandardStreams", "can_draw")
 
 
 # A writable pipe or terminal takes this much without blocking (PIPE_BUF).
@@ -93,6 +95,11 @@ class StandardStreams:
         if outlet is not None:
             with contextlib.suppress(OSError):
                 outlet.write(text.encode("utf-8", "replace"))
+
+
+def can_draw(descriptor: int, environ: Mapping[str, str]) -> bool:
+    """Whether a line can be drawn and taken back there."""
+    return os.isatty(descriptor) and environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
 def _is_same(one: int, other: int) -> bool:

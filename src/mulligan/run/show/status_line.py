@@ -24,7 +24,7 @@ from .messages import clock, money, token_text
 from .plain_view import PlainView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..agents.adapter import OutputNote, Stream
     from ..attempt.output import AttemptFacts
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .messages import StatusText
     from .standard_streams import StandardStreams
 
-__all__ = ("TONES", "StatusLine", "can_draw", "fitted", "ticking")
+__all__ = ("TONES", "StatusLine", "fitted", "ticking")
 
 # Seconds between redraws; pause of the program's text before the line comes back, against flicker;
 # shortest run that gets a line.
@@ -45,11 +45,6 @@ _CUT = re.compile(rb"\x1b(?:\[[0-9;:]*)?\Z")
 
 _ERASE, _DIM, _PLAIN = "\r\x1b[J", "\x1b[2m", "\x1b[0m"
 TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
-
-
-def can_draw(descriptor: int, environ: Mapping[str, str]) -> bool:
-    """Whether a line can be drawn and taken back there."""
-    return os.isatty(descriptor) and environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
 class StatusLine(PlainView):
