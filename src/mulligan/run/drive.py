@@ -77,8 +77,7 @@ def make_run(
             path.write_bytes(stdin)
         spool = StdinSpool.open(path, stdin) if isinstance(stdin, int) else StdinSpool.saved(path)
         try:
-            claimed, state = runs.make(id_, made)
-            return claimed._replace(command=command), state, spool
+            return *runs.make(id_, made), spool
         except BaseException:
             spool.close()
             raise
@@ -121,7 +120,7 @@ def drive_run(
         if context.events:
             from .events import RunEvents
 
-            program = program_name(claimed.command)
+            program = program_name(runs.command(claimed.id))
             told = RunEvents(claimed.id, program, state, context.events)
             driven = held._replace(listeners=(*held.listeners, told))
         runner = Runner(

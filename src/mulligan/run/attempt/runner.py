@@ -106,7 +106,8 @@ class Runner:
         self._stdin, self._cleaner = stdin, cleaner
         self._begins_anew = cleaner is not None and cleaner.always_restarts
         self._folder, self._cwd = claimed.folder, Path(made.cwd)
-        self._command, self._adapter = claimed.command, recognise(claimed.command, made.agent)
+        self._command = self._runs.command(claimed.id)
+        self._adapter = recognise(self._command, made.agent)
         # Seconds of silence before the program is stopped; None for any.
         self._idle = self._adapter.idle if options.idle is None else options.idle or None
         self._deadline_at = None if options.deadline is None else made.at + options.deadline

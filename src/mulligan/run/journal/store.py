@@ -82,14 +82,12 @@ class ClaimedRun(NamedTuple):
         holder: The holder, as `Holder.text` writes it.
         epoch: The epoch of this claim.
         folder: Where the user's bytes are: its command, input and logs.
-        command: The command, as it was given.
     """
 
     id: str
     holder: str
     epoch: int
     folder: Path
-    command: tuple[str, ...] = ()
 
 
 class RunStore:
@@ -305,12 +303,10 @@ class RunStore:
             return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), mine
 
         folder = self.files(id_)
-        is_kept = folder.is_dir()
-        if not is_kept and self._journal.newest(_PREFIX + id_)[0]:
+        if not folder.is_dir() and self._journal.newest(_PREFIX + id_)[0]:
             raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
-        command = self.command(id_) if is_kept else ()
         entry = self._journal.take(_PREFIX + id_, choose)
-        return ClaimedRun(id_, mine.holder, entry.epoch, folder, command)
+        return ClaimedRun(id_, mine.holder, entry.epoch, folder)
 
     def is_held(self, id_: str) -> bool:
         """Whether a process drives the run, or was stopped while it did."""

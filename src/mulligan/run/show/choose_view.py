@@ -38,7 +38,8 @@ def showing(
     """
     view: PlainView | JsonEvents
     listeners: tuple[RunListener, ...]
-    id_, environ, program = claimed.id, context.environ, program_name(claimed.command)
+    id_, environ = claimed.id, context.environ
+    program = program_name(context.runs.command(id_))
     if is_json:
         from .json_events import JsonEvents
 
@@ -68,7 +69,7 @@ def showing(
 
 def recording(context: RunContext, claimed: ClaimedRun, state: RunState) -> RunContext:
     """A context that reports the run in a worker's log, without the program's output."""
-    program, streams = program_name(claimed.command), StandardStreams(context.stop)
+    program, streams = program_name(context.runs.command(claimed.id)), StandardStreams(context.stop)
     lines = PlainView(claimed.id, program, streams=streams, label=f"{claimed.id}:")
     terms = state.made.terms
     listeners: tuple[RunListener, ...] = (lines,)
