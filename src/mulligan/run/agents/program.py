@@ -253,7 +253,7 @@ class KnownProgram(AgentAdapter):
     module = ""
     can_resume = True
     # Longer than a model thinks without output.
-    idle: float = 600.0
+    idle = 600.0
 
     grammar = ArgvGrammar()
     # Options and subcommands without agent work; such commands are passed through unchanged.
@@ -447,7 +447,7 @@ class KnownProgram(AgentAdapter):
         if self._is_aside(parts):
             return GENERIC
         can_resume = self.can_resume and self.is_saved(parts)
-        idle = self.idle if self.is_live(parts) else max(self.idle, _AT_ITS_END)
+        idle = self.idle if self.is_live(parts) else max(self.idle or 0.0, _AT_ITS_END)
         if (can_resume, idle) == (self.can_resume, self.idle):
             return self
         found = copy(self)

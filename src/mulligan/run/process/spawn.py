@@ -56,8 +56,10 @@ def spawn(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     A thread other than the main one cannot change what the process ignores; there the main thread
     has done so in `stop.signals`.
     """
+    popen: Any = subprocess.Popen  # `options` do not tell a type checker which of its overloads
     with _no_ignored_signals(), _empty_mask():
-        return subprocess.Popen(argv, start_new_session=True, **options)  # noqa: S603 -- no shell
+        child: subprocess.Popen[bytes] = popen(argv, start_new_session=True, **options)
+        return child
 
 
 @contextmanager
