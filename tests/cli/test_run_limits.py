@@ -31,9 +31,8 @@ def store():
 
 def limits(store, account=ANN, *, program="claude", model="", run="k3fqzz"):
     clock = SimpleNamespace(now=lambda: 0.0, wall=lambda: 0.0)
-    return RunLimits(
-        store, account, run=run, program=program, model=model, clock=clock, roll=lambda: 0.0
-    )
+    account = account._replace(model=model)
+    return RunLimits(store, account, run=run, program=program, clock=clock, roll=lambda: 0.0)
 
 
 def met(known, *, seconds=18_000.0, model="", message="You've hit your session limit"):

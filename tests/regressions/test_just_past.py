@@ -26,9 +26,11 @@ def reading(tmp_path, said, before=(), now=NOW):
     log = tmp_path / "attempt-1"
     log.with_suffix(".out").write_bytes(b"")
     log.with_suffix(".err").write_text(said)
-    terms = RecoveryTerms(policy=run_policy(), program="codex", can_resume=True, now=now)
+    terms = RecoveryTerms(
+        policy=run_policy(), program="codex", can_resume=True, now=now, before=before, roll=0.5
+    )
     adapter = recognise(COMMAND)
-    return read_attempt(AttemptEnd(now, 1, 1.0, code=1), log, adapter, terms, before, roll=0.5)
+    return read_attempt(AttemptEnd(now, 1, 1.0, code=1), log, adapter, terms)
 
 
 def test_a_time_that_has_just_passed_is_tried_with_growing_waits(tmp_path):

@@ -137,11 +137,11 @@ def test_a_limit_that_this_worker_never_saw_was_not_lifted(stage):
 def test_a_store_that_is_down_does_not_say_that_a_limit_was_lifted(stage, monkeypatch):
     id_ = limited(stage)
 
-    def down(_key, _machine):
+    def down(_wanted):
         raise StoreDown("test:", "gone")
 
     def lose(stage):
-        monkeypatch.setattr(stage.runs.store().state, "peek", down)
+        monkeypatch.setattr(stage.runs.store().state, "peek_all", down)
 
     assert worked(stage, id_, meanwhile=lose) == []
 

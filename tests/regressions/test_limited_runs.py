@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.run.attempt.options import RunOptions
-from mulligan.run.context import RunContext, real_platform
+from mulligan.run.context import REAL_PLATFORM, RunContext
 from mulligan.run.drive import make_run
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade, RunRescheduled
 from mulligan.run.journal.state import state_of
@@ -39,7 +39,7 @@ def limited(tmp_path):
     runs, now = RunStore(), time.time()
     environ = {"PATH": "", "HOME": str(tmp_path)}
     with closing(Stop()) as stop:
-        context = RunContext(environ, runs, stop, real_platform())
+        context = RunContext(environ, runs, stop, REAL_PLATFORM)
         claimed, *_ = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=str(tmp_path))
     runs.write(claimed, AttemptBegun(now, 1, "start", "", ""), "b")
     ended = AttemptEnd(

@@ -18,7 +18,7 @@ from subprocess import Popen
 
 import pytest
 
-from mulligan.run.context import real_platform
+from mulligan.run.context import REAL_PLATFORM
 from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptEnd
 from mulligan.run.process.stop import Stop
@@ -66,7 +66,7 @@ class TestKilledWithoutLog:
             (stage.runs.files(claimed.id) / f"attempt-1.{suffix}").symlink_to("nowhere")
 
         def supervise(argv, **more):
-            real_platform().supervise(argv, **more)
+            REAL_PLATFORM.supervise(argv, **more)
             raise Killed
 
         run = stage.drive(killed(stage, claimed, supervise), "ok")
@@ -106,7 +106,7 @@ class TestRefusedForTheMoment:
             if stage.clock.now() == 0:
                 opened.extend(_all_descriptors())
             try:
-                return real_platform().supervise(argv, **more)
+                return REAL_PLATFORM.supervise(argv, **more)
             finally:
                 while opened:
                     os.close(opened.pop())

@@ -22,7 +22,7 @@ from mulligan.config.secret_variables import is_secret_name, mask_environment_se
 from mulligan.core.redaction import MASK, mask, presentable
 from mulligan.run import Agent, Phase, Plan, run_plan
 from mulligan.run.attempt.options import RunOptions
-from mulligan.run.context import RunContext, real_platform
+from mulligan.run.context import REAL_PLATFORM, RunContext
 from mulligan.run.drive import make_run
 from mulligan.run.journal.store import RunStore
 from mulligan.run.process.stop import Stop
@@ -226,7 +226,7 @@ def test_a_short_secret_in_a_command_or_a_name_is_masked(monkeypatch, tmp_path):
     mask_environment_secrets()
     runs = RunStore(tmp_path / "home")
     with closing(Stop()) as stop:
-        context = RunContext(os.environ, runs, stop, real_platform())
+        context = RunContext(os.environ, runs, stop, REAL_PLATFORM)
         command, name = ("psql", "hunter2hunt"), "hunter2hunt"
         claimed, _, stdin = make_run(context, command, RunOptions(), cwd=str(tmp_path), name=name)
     stdin.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 from mulligan.core.moment import Moment
 from mulligan.run.attempt.options import DriveOptions, RunOptions
-from mulligan.run.context import RunContext, real_platform
+from mulligan.run.context import REAL_PLATFORM, RunContext
 from mulligan.run.drive import drive_run, make_run
 from mulligan.run.journal.store import RunStore
 from mulligan.run.listeners import RunListener
@@ -80,7 +80,7 @@ class Stage:
                 stop.set("interrupt")
             return stop.is_set
 
-        return real_platform()._replace(clock=self.clock, wait=wait, roll=lambda: 0.5)
+        return REAL_PLATFORM._replace(clock=self.clock, wait=wait, roll=lambda: 0.5)
 
     def context(self, script: str = "", *, stop: Stop | None = None, **platform: Any) -> RunContext:
         """What drives runs here; `platform` replaces parts of the platform."""
@@ -110,7 +110,7 @@ class Stage:
 
         def supervise(argv, *, environ, **more):
             now = {"NOW": str(self.clock.wall())}  # the program lives in our time
-            return real_platform().supervise(argv, environ={**environ, **now}, **more)
+            return REAL_PLATFORM.supervise(argv, environ={**environ, **now}, **more)
 
         context = self.context(script, stop=stop, wait=platform.wait, supervise=supervise)
         context = context._replace(listeners=(view,), output=view.output)

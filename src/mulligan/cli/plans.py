@@ -25,7 +25,6 @@ from ..run.plan.lint import lint_plan
 from ..run.plan.load import load_plan
 from ..run.plan.prompts import command_for, variables_of
 from ..run.plan.validate import available_outputs
-from ..run.process.stop import signals
 from ..run.show.messages import money
 from ..run.show.plan_view import PlanTable
 from ..run.show.standard_streams import StandardStreams
@@ -101,7 +100,7 @@ def _run(
 ) -> int:
     """Make a run of `plan`, and drive it."""
     check_report(report)
-    with open_context(os.environ, ends_process=True) as context, signals(context.stop):
+    with open_context(os.environ, ends_process=True) as context:
         try:
             with interruptible(context.stop):
                 claimed, kept = make_plan(

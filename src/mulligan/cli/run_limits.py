@@ -42,14 +42,9 @@ _PROVIDERS = ("anthropic", "openai", "google", "openrouter", "github", "deepseek
 
 
 class AccountRow(NamedTuple):
-    """One account of a store, or what is ordered for a name.
+    """One account of a store, or what is ordered for a name, at the store's time.
 
-    Args:
-        store: The store.
-        key: Under which key.
-        state: What is known.
-        moment: The store's time.
-        is_alone: Whether no other account of the provider is known there.
+    `is_alone` says that no other account of the provider is known there.
     """
 
     store: Store
@@ -75,13 +70,7 @@ class AccountRow(NamedTuple):
 
 
 class LimitName(NamedTuple):
-    """A name, taken apart.
-
-    Args:
-        base: A provider or a program.
-        tag: The beginning of an account's hash; empty for all accounts.
-        model: A model or a family; None for everything.
-    """
+    """A name, taken apart: a provider or program, the beginning of an account's hash, a model."""
 
     base: str
     tag: str

@@ -18,11 +18,7 @@ _MOST = 50
 
 
 class RunName(click.ParamType[str]):
-    """A run: its id, the beginning of it, or its name.
-
-    Args:
-        is_open: Whether only runs that can go on are offered.
-    """
+    """A run: its id, a prefix of it, or its name; with `is_open` only open ones are offered."""
 
     name = "run"
 

@@ -16,7 +16,6 @@ from ..run.context import open_context
 from ..run.journal.entries import PLAN, WOKEN, RunRescheduled
 from ..run.journal.store import NoSuchRun, RunHeld
 from ..run.process.environment import credentials, environment_of
-from ..run.process.stop import signals
 from ..run.show.messages import clock
 from . import Unusable
 from .run_start import current_folder, drive_shown
@@ -65,37 +64,36 @@ def resume_run(
         if not is_now and _is_far(id_, state, now, horizon):
             return EX_TEMPFAIL
         context = opened._replace(environ=environ)
-        with signals(context.stop):
-            try:
-                claimed = runs.claim(id_, now, is_by_hand=True)
-            except RunHeld:
-                if not (is_now and state.status == "waiting" and state.made.agent != PLAN):
-                    raise
-                # It waits in another process: that one is told to try at once.
-                runs.note(id_, RunRescheduled(now, now, WOKEN), f"woken-{now}")
-                click.echo(f"mulligan: run {id_} tries again now, in {runs.holder(id_)}", err=True)
-                return 0
-            state = runs.look(id_)
-            assert state is not None  # noqa: S101 -- this process holds it
-            if state.status in _OVER:  # between the look and the claim
-                runs.release(claimed)
-                _check_resumable(runs, id_, state, report, cost_limit)
-            if not runs.is_here(state.made):
-                runs.adopt(claimed, now)
-            if moved := _moved(state, now, horizon, is_now=is_now):
-                runs.write(claimed, moved, "resumed")
-            how = DriveOptions(park, is_now, may_restart)
-            if state.made.agent == PLAN:
-                from ..run.plan.drive import kept_plan
-                from .plans import drive_plan
+        try:
+            claimed = runs.claim(id_, now, is_by_hand=True)
+        except RunHeld:
+            if not (is_now and state.status == "waiting" and state.made.agent != PLAN):
+                raise
+            # It waits in another process: that one is told to try at once.
+            runs.note(id_, RunRescheduled(now, now, WOKEN), f"woken-{now}")
+            click.echo(f"mulligan: run {id_} tries again now, in {runs.holder(id_)}", err=True)
+            return 0
+        state = runs.look(id_)
+        assert state is not None  # noqa: S101 -- this process holds it
+        if state.status in _OVER:  # between the look and the claim
+            runs.release(claimed)
+            _check_resumable(runs, id_, state, report, cost_limit)
+        if not runs.is_here(state.made):
+            runs.adopt(claimed, now)
+        if moved := _moved(state, now, horizon, is_now=is_now):
+            runs.write(claimed, moved, "resumed")
+        how = DriveOptions(park, is_now, may_restart)
+        if state.made.agent == PLAN:
+            from ..run.plan.drive import kept_plan
+            from .plans import drive_plan
 
-                _ready_plan(
-                    runs, id_, state, now, is_now=is_now, horizon=horizon, cost_limit=cost_limit
-                )
-                kept = kept_plan(runs, id_)
-                return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
-            state = runs.look(id_, state) or state
-            return drive_shown(context, claimed, state, how, is_json=is_json)
+            _ready_plan(
+                runs, id_, state, now, is_now=is_now, horizon=horizon, cost_limit=cost_limit
+            )
+            kept = kept_plan(runs, id_)
+            return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
+        state = runs.look(id_, state) or state
+        return drive_shown(context, claimed, state, how, is_json=is_json)
 
 
 def _ready_plan(

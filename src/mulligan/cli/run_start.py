@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +15,8 @@ from ..run.attempt.options import DriveOptions, RunOptions
 from ..run.context import open_context
 from ..run.drive import drive_run, make_run
 from ..run.journal.retention import prune_daily
-from ..run.process.stop import signals
 from ..run.show.choose_view import showing
+from ..run.show.standard_streams import StandardStreams
 from . import Unusable
 
 if TYPE_CHECKING:
@@ -35,9 +36,6 @@ __all__ = (
 
 # What a shell says of a program that wrote to a pipe without a reader.
 _UNREAD = 141
-
-_NAME = "write it without them"
-_HELP = "mulligan run --help lists its options"
 
 
 def run_command(
@@ -71,7 +69,7 @@ def run_command(
         _check_policy(options)
     told = notify_argv(notify)
     folder = working_folder(cwd)
-    with open_context(os.environ, ends_process=True) as context, signals(context.stop):
+    with open_context(os.environ, ends_process=True) as context:
         try:
             claimed, state, stdin = make_run(
                 context, words, options, cwd=str(folder), name=name, stdin=0
@@ -79,11 +77,11 @@ def run_command(
         except CommandRefused as refused:
             raise Unusable(refused.because, refused.hint) from None
         except SettingError as error:
-            raise Unusable(str(error), _HELP) from None
+            raise Unusable(str(error), "mulligan run --help lists its options") from None
         if told:
             from ..run.show.notify import remember
 
-            remember(context.runs.files(claimed.id), told)
+            remember(claimed.folder, told)
         how = DriveOptions(park, is_now)
         return drive_shown(context, claimed, state, how, is_json=is_json, stdin=stdin)
 
@@ -98,7 +96,9 @@ def drive_shown(
     stdin: StdinSpool | None = None,
 ) -> int:
     """Drive the run that this process holds, and show it."""
-    with showing(context, claimed.id, state, is_json=is_json) as (shown, streams):
+    streams = StandardStreams(context.stop)
+    shown, view = showing(context, claimed, state, streams, is_json=is_json)
+    with closing(view):
         code = drive_run(shown, claimed, how=how, state=state, stdin=stdin)
     if not code and streams.is_unread:
         # What was done is done; but the reader does not have all of the answer.
@@ -107,7 +107,7 @@ def drive_shown(
             err=True,
         )
         code = _UNREAD
-    prune_daily(context.runs, context.now())
+    prune_daily(context.runs, context.platform.clock.wall())
     return code
 
 
@@ -124,7 +124,9 @@ def _check_policy(options: RunOptions) -> None:
 def check_name(name: str) -> None:
     """Refuse what is not a line of text."""
     if not name.isprintable():
-        raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
+        raise Unusable(
+            f"--name needs a line of text; {name!r} has control characters", "write it without them"
+        )
 
 
 def working_folder(cwd: str) -> Path:

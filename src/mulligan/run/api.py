@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from pathlib import Path
 from signal import raise_signal
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 from ..api.defaults import listeners_of
@@ -15,7 +13,6 @@ from .attempt.options import DriveOptions
 from .context import open_context
 from .listeners import PlanListener
 from .plan.drive import conduct, make_plan
-from .process.stop import signals
 from .show.plan_view import PlanTable
 from .show.standard_streams import StandardStreams
 
@@ -71,19 +68,16 @@ def run_plan(
     home, told = Path(folder or ".").absolute(), listeners_of(listeners)
     with MaskingSecretsOf(own), open_context(own) as opened:
         context, stop = opened._replace(events=(*opened.events, *told)), opened.stop
-        # Python handles signals in the main thread only.
-        is_main = current_thread() is main_thread()
-        with signals(stop) if is_main else nullcontext():
-            claimed, kept = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)
-            table = None
-            if is_shown:
-                table = PlanTable(plan, run=claimed.id, streams=StandardStreams(stop), environ=own)
-            how = DriveOptions(park="exit" if is_parked else "wait")
-            try:
-                _, report = conduct(context, claimed, kept, table or PlanListener(), how)
-            finally:
-                if table is not None:
-                    table.close()
+        claimed, kept = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)
+        table = None
+        if is_shown:
+            table = PlanTable(plan, run=claimed.id, streams=StandardStreams(stop), environ=own)
+        how = DriveOptions(park="exit" if is_parked else "wait")
+        try:
+            _, report = conduct(context, claimed, kept, table or PlanListener(), how)
+        finally:
+            if table is not None:
+                table.close()
     if stop.reason == "interrupt":
         raise KeyboardInterrupt
     if stop.signal:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing, contextmanager
-from threading import Event, Thread
+from contextlib import ExitStack, closing, contextmanager, suppress
+from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import StoreError
 from ..stores.boot_clock import boot_time
+from .attempt.output import discard
 from .journal.lease import LEASE
 from .journal.store import RunStore, UnreadableRun
-from .process.stop import Stop
+from .process.orphans import end_leftovers
+from .process.stop import Stop, signals
 from .process.supervise import supervise
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from .listeners import RunListener
     from .process.supervise import ProcessExit, Stream
 
-__all__ = ("Platform", "PlatformClock", "RunContext", "open_context", "real_platform")
+__all__ = ("REAL_PLATFORM", "Platform", "PlatformClock", "RunContext", "open_context")
 
 # Seconds between two renewals of a run's lease.
 _LOOK, _RENEW = 1.0, LEASE / 6
@@ -33,15 +35,10 @@ EVENTS, _FLUSH = "MULLIGAN_EVENTS", 2.0
 
 
 class PlatformClock(Protocol):
-    """Monotonic and wall time; a `Clock` has the same methods."""
+    """Monotonic and wall time in seconds, as a `Clock` of the core tells them."""
 
-    def now(self) -> float:
-        """Seconds on a clock that never goes back; its zero means nothing."""
-        ...
-
-    def wall(self) -> float:
-        """Seconds since the epoch, as calendars have it."""
-        ...
+    def now(self) -> float: ...
+    def wall(self) -> float: ...
 
 
 class Platform(NamedTuple):
@@ -62,11 +59,6 @@ class Platform(NamedTuple):
     end_leftovers: Callable[[str], object]
 
 
-def real_platform() -> Platform:
-    """The clocks, random generator and processes of this machine."""
-    return Platform(_Clock(), Stop.wait, _roll, supervise, _end_leftovers)
-
-
 class _Clock:
     """The machine's clocks, with fewer imports than the clock of `calls`."""
 
@@ -80,13 +72,8 @@ def _roll() -> float:
     return random()  # noqa: S311 -- jitter
 
 
-def _end_leftovers(token: str) -> None:
-    from .process.orphans import end_leftovers
-
-    end_leftovers(token)
-
-
-def _discard(_stream: Stream, _chunk: bytes) -> None: ...
+#: The clocks, random generator and processes of this machine.
+REAL_PLATFORM = Platform(_Clock(), Stop.wait, _roll, supervise, end_leftovers)
 
 
 class RunContext(NamedTuple):
@@ -107,7 +94,7 @@ class RunContext(NamedTuple):
     stop: Stop
     platform: Platform
     listeners: tuple[RunListener, ...] = ()
-    output: Callable[[Stream, bytes], None] = _discard
+    output: Callable[[Stream, bytes], None] = discard
     events: tuple[Listener, ...] = ()
 
     def now(self) -> float:
@@ -139,6 +126,8 @@ class RunContext(NamedTuple):
 def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> Iterator[RunContext]:
     """A context for this process, with the user's store, which is closed at the end.
 
+    In the main thread, signals that would end the process set its stop instead.
+
     Args:
         environ: The environment that programs inherit.
         ends_process: Whether the process ends with it. Then the store is not closed: SQLite would
@@ -158,8 +147,10 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
         runs = RunStore()
         if not ends_process:
             stack.callback(runs.close)
-        platform, stop = real_platform(), stack.enter_context(closing(Stop()))
-        yield RunContext(environ, runs, stop, platform, events=events)
+        stop = stack.enter_context(closing(Stop()))
+        if current_thread() is main_thread():  # Python handles signals there only
+            stack.enter_context(signals(stop))
+        yield RunContext(environ, runs, stop, REAL_PLATFORM, events=events)
 
 
 def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:
@@ -182,8 +173,7 @@ def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) ->
 
 def _is_cancelled(runs: RunStore, id_: str) -> bool:
     """Whether the run was cancelled, and not taken over."""
-    try:
+    with suppress(UnreadableRun):  # a newer version wrote something there
         state = runs.look(id_)
-    except UnreadableRun:  # a newer version wrote something there
-        return False
-    return state is None or state.status == "cancelled"
+        return state is None or state.status == "cancelled"
+    return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..core.redaction import presentable
 from ..errors import StoreError
+from .agents.adapter import LaunchRequest
 from .agents.catalogue import program_name, recognise
 from .attempt.options import WAIT_HERE
 from .attempt.runner import Runner
@@ -48,18 +49,16 @@ def make_run(
         MissingExtra: The client of the store that limits are shared in is not installed.
         StoreError: That store cannot be used.
     """
-    from .agents.adapter import LaunchRequest
-
     runs, environ = context.runs, context.environ
     adapter = recognise(command, options.agent or None)
     # Refuse before anything is written: a worker would start a run in the journal.
     adapter.start(command, LaunchRequest(environ=environ))
-    if adapter.name != "generic":
-        from .attempt.account_limits_client import shared_store
+    if adapter.name != "generic" and (url := environ.get("MULLIGAN_STORE")):
+        from ..stores.open import open_store
 
-        shared_store(environ)
+        open_store(url)
     made = RunMade(
-        at=context.now(),
+        at=context.platform.clock.wall(),
         agent=adapter.name,
         command=presentable(shlex.join(command)),
         cwd=cwd,
@@ -73,7 +72,7 @@ def make_run(
     )
     try:
         id_ = runs.new_folder(command, id_)
-        path = runs.files(id_) / "stdin"
+        path = runs.folder / "runs" / id_ / "stdin"
         if isinstance(stdin, bytes):
             path.write_bytes(stdin)
         spool = StdinSpool.open(path, stdin) if isinstance(stdin, int) else StdinSpool.saved(path)
@@ -113,20 +112,18 @@ def drive_run(
     runs = context.runs
     with (
         context.holding(claimed) as held,
-        closing(stdin or StdinSpool.saved(runs.files(claimed.id) / "stdin")) as spool,
+        closing(stdin or StdinSpool.saved(claimed.folder / "stdin")) as spool,
     ):
         state = state or runs.look(claimed.id)
         assert state is not None  # noqa: S101 -- this process holds it
-        told = _telling(held, claimed.id, state)
-        runner = Runner(told, claimed, state, how=how, stdin=spool, policy=policy, cleaner=cleaner)
+        driven = held
+        if context.events:
+            from .events import RunEvents
+
+            program = program_name(runs.command(claimed.id))
+            told = RunEvents(claimed.id, program, state, context.events)
+            driven = held._replace(listeners=(*held.listeners, told))
+        runner = Runner(
+            driven, claimed, state, how=how, stdin=spool, policy=policy, cleaner=cleaner
+        )
         return runner.go()
-
-
-def _telling(context: RunContext, id_: str, state: RunState) -> RunContext:
-    """A context that tells the steps of the run to listeners of events, if there are any."""
-    if not context.events:
-        return context
-    from .events import RunEvents
-
-    told = RunEvents(id_, program_name(context.runs.command(id_)), state, context.events)
-    return context._replace(listeners=(*context.listeners, told))

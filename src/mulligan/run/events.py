@@ -35,14 +35,7 @@ _KINDS, _ENDINGS = frozenset(map(str, Kind)), frozenset(map(str, Ending))
 
 
 class RunEvents(RunListener):
-    """Sends the steps of one run to listeners of events. What a listener raises is logged.
-
-    Args:
-        id_: The run.
-        program: The name of its program.
-        state: The state of the run.
-        listeners: Callables that take events.
-    """
+    """Sends the steps of one run to listeners of events. What a listener raises is logged."""
 
     def __init__(
         self, id_: str, program: str, state: RunState, listeners: tuple[Listener, ...]
@@ -73,15 +66,7 @@ class RunEvents(RunListener):
 def events_of(
     step: JournalEntry, before: RunState, after: RunState, *, id_: str, program: str
 ) -> Iterator[Event]:
-    """The events that a step of a run makes.
-
-    Args:
-        step: The step.
-        before: The state of the run before it.
-        after: The state of the run after it.
-        id_: The run.
-        program: The name of its program.
-    """
+    """The events that a step makes, of a run with these states before and after it."""
     common = _common(step.at, after, id_, program)
     match step:
         case AttemptEnd():

@@ -60,12 +60,9 @@ def is_passing(error: BaseException) -> bool:
 
 
 class _Trouble(NamedTuple):
-    """Why a run is left alone.
+    """Why a run is left alone: until a time on the monotonic clock, None for ever.
 
-    Args:
-        changes: Its `RunState.changes` then; once that rises, the run is tried again.
-        until: When it is tried again, on the monotonic clock; None for never.
-        wait: Seconds that it waits until then.
+    Once its `RunState.changes` rises, it is tried again.
     """
 
     changes: int
@@ -74,13 +71,7 @@ class _Trouble(NamedTuple):
 
 
 class _Watched(NamedTuple):
-    """The last check of the limit that a run waits for.
-
-    Args:
-        changes: The run's `RunState.changes` at the check.
-        at: When that was, on the monotonic clock.
-        is_limited: Whether the limit held.
-    """
+    """The last check of the limit that a run waits for, at a time on the monotonic clock."""
 
     changes: int
     at: float
@@ -95,10 +86,8 @@ class Worker:
         drive: Drives a run that this process holds until it ends or has to wait.
         jobs: How many runs at once.
         failed: Told of runs that cannot be driven: (id, error).
-        lacking: Says what this process lacks to drive a run, empty for nothing: (id, state). Such a
-            run stays parked.
-        is_limited: Says whether the limit that a run waits for still holds, None where it cannot
-            be known: (id, state).
+        lacking: (id, state) → what this process lacks to drive a run, which then stays parked.
+        is_limited: (id, state) → whether the limit that a run waits for holds; None if unknown.
     """
 
     def __init__(
@@ -120,11 +109,9 @@ class Worker:
         self._known: dict[str, tuple[int, RunState | None]] = {}
 
     def work(self, *, is_once: bool, glance: float) -> int:
-        """Resume runs that are due, until stopped; returns how many were resumed.
+        """Resume runs that are due, until stopped or, with `is_once`, until nothing is due.
 
-        Args:
-            is_once: Whether to return once nothing is due.
-            glance: Seconds between two looks.
+        Looks every `glance` seconds; returns how many were resumed.
         """
         woken = 0
         while not self._stop.is_set:

@@ -65,7 +65,7 @@ def test_a_login_names_its_account(tmp_path):
     file = tmp_path / ".claude.json"
     file.write_text(json.dumps({"oauthAccount": {"accountUuid": "u1"}}))
     found = account("claude -p x", {"HOME": str(tmp_path)})
-    assert found == ("anthropic", "anthropic  u1", "login in ~/.claude")
+    assert found == ("anthropic", "anthropic  u1", "login in ~/.claude", "")
     for garbage in ("", "[]", '{"oauthAccount": 7}', "\x00", "[" * 100_000):
         file.write_text(garbage)
         assert "u1" not in account("claude -p x", {"HOME": str(tmp_path)}).secret
@@ -123,7 +123,9 @@ def test_a_label_has_no_secret_in_it():
 )
 def test_the_model_comes_from_the_command_or_its_environment(command, environ, model):
     words = tuple(split(command))
-    assert recognise(words).model(words, environ) == model
+    found = recognise(words).account(words, environ)
+    assert found is not None
+    assert found.model == model
 
 
 @given(st.lists(st.text(), max_size=6))
@@ -131,4 +133,3 @@ def test_no_command_makes_it_raise(words):
     command = ("claude", *words)
     program = recognise(command)
     program.account(command, {})
-    program.model(command, {})

@@ -98,7 +98,7 @@ def test_plain_words_are_shown_as_they_are(words):
     reader = program("claude").reader(Launch(argv=("claude",), is_translated=True))
     note = reader.line("stdout", line)
     assert note is not None
-    assert note.shown == (("stdout", line.decode("utf-8", "replace") + "\n"),)
+    assert note.shown == [("stdout", line.decode("utf-8", "replace") + "\n")]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -33,10 +33,13 @@ def read(tmp_path):
             log,
             recognise(command),
             RecoveryTerms(
-                policy=run_policy(), program="codex", can_resume=True, is_known=True, now=NOW
+                policy=run_policy(),
+                program="codex",
+                can_resume=True,
+                is_known=True,
+                now=NOW,
+                roll=0.5,
             ),
-            (),
-            roll=0.5,
         )
         return judged
 

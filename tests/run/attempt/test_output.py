@@ -9,7 +9,7 @@ import pytest
 
 from mulligan.run.agents.adapter import Launch
 from mulligan.run.agents.claude import PROGRAM
-from mulligan.run.attempt.output import AttemptOutput
+from mulligan.run.attempt.output import AttemptFacts, AttemptOutput
 
 
 @pytest.fixture
@@ -17,11 +17,9 @@ def tap(tmp_path):
     taps = []
 
     def make(**options):
-        reader = PROGRAM.reader(Launch(argv=("claude",)))
-        log = tmp_path / "attempt-1"
-        taps.append(
-            AttemptOutput(reader, is_translated=False, log=log, show=lambda *_: None, **options)
-        )
+        facts = AttemptFacts(1, Launch(argv=("claude",)))
+        reader, log = PROGRAM.reader(facts.launch), tmp_path / "attempt-1"
+        taps.append(AttemptOutput(facts, reader, log=log, show=lambda *_: None, **options))
         return taps[-1]
 
     yield make
@@ -37,6 +35,20 @@ def told(tap, **event):
 def test_a_wait_that_was_announced_is_no_silence(tap):
     left = told(tap(), type="system", subtype="api_retry", retry_delay_ms=90_000)
     assert left == pytest.approx(90, abs=5)
+
+
+def test_an_event_that_only_repeats_the_session_takes_no_announcement_back(tap):
+    quiets: list[float] = []
+
+    def retrying(_reason, quiet):
+        quiets.append(quiet)
+        return ""
+
+    one = tap(retrying=retrying)
+    session = {"type": "system", "session_id": "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"}
+    events = (session, {**session, "subtype": "api_retry", "retry_delay_ms": 90_000}, session)
+    one.take("stdout", b"".join(json.dumps(each).encode() + b"\n" for each in events))
+    assert quiets == [90.0]
 
 
 def test_nobody_can_announce_silence_for_ever(tap):

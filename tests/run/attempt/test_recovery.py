@@ -45,14 +45,16 @@ def judged(
     finished=None,
     **terms,
 ):
-    policy = policy or run_policy()
-    judged, _ = judge(
-        finished or AttemptEnd(NOW, 1, 10.0, code=code),
-        outcome,
-        RecoveryTerms(policy=policy, program="claude", can_resume=can_resume, now=NOW, **terms),
-        before,
+    told = RecoveryTerms(
+        policy=policy or run_policy(),
+        program="claude",
+        can_resume=can_resume,
+        now=NOW,
+        before=tuple(before),
         roll=roll,
+        **terms,
     )
+    judged, _ = judge(finished or AttemptEnd(NOW, 1, 10.0, code=code), outcome, told)
     return judged
 
 

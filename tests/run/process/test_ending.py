@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.process.watchdog import StopProgram, has_members
+from mulligan.run.process.supervise import StopProgram, has_members
 
 pytestmark = pytest.mark.real
 

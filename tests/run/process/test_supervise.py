@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.process.watchdog import has_members
+from mulligan.run.process.supervise import has_members
 
 pytestmark = pytest.mark.real
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.agents.adapter import OutputNote
+from mulligan.run.agents.adapter import Launch, OutputNote
 from mulligan.run.attempt.output import AttemptFacts
-from mulligan.run.context import RunContext, real_platform
+from mulligan.run.context import REAL_PLATFORM, RunContext
 from mulligan.run.journal.entries import (
     AttemptBegun,
     AttemptEnd,
@@ -168,10 +168,10 @@ def test_a_worker_tells_whose_line_it_is_and_keeps_the_text_to_itself(tmp_path, 
     claimed = stage.claimed()
     state = stage.runs.look(claimed.id)
     assert state is not None
-    with recording(stage.context(stop=stop), claimed.id, state) as recorded:
-        recorded.output("stdout", b"hello\n")
-        for each in recorded.listeners:
-            each.step(BEGUN._replace(attempt=2, how="resume"))
+    recorded = recording(stage.context(stop=stop), claimed, state)
+    recorded.output("stdout", b"hello\n")
+    for each in recorded.listeners:
+        each.step(BEGUN._replace(attempt=2, how="resume"))
     stage.runs.close()
     said = capfd.readouterr()
     assert said.out == ""
@@ -198,7 +198,7 @@ FIELDS = {
 def test_every_event_is_one_object_a_line_with_the_documented_fields(piped):
     events = JsonEvents("k3fqzz", streams=piped.streams, now=lambda: 1.0)
     events.step(BEGUN)
-    facts = AttemptFacts()
+    facts = AttemptFacts(1, Launch(("claude",)))
     events.noted(OutputNote(is_retry=True, quiet=2.0), facts)
     events.output("stderr", b"hm\n")
     events.step(LATER)
@@ -332,7 +332,7 @@ WRITE = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 def notifying(shown, argv, stop, where, in_place=120.0):
     runs: Any = SimpleNamespace(look=lambda _id: where)
-    context = RunContext(os.environ, runs, stop, real_platform())
+    context = RunContext(os.environ, runs, stop, REAL_PLATFORM)
     told = shown.errors.append
     return Notifier(context, "k3fqzz", argv, told=told, in_place=lambda: in_place)
 

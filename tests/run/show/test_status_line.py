@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.agents.adapter import OutputNote
+from mulligan.run.agents.adapter import Launch, OutputNote
 from mulligan.run.attempt.output import AttemptFacts
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.standard_streams import StandardStreams
-from mulligan.run.show.status_line import StatusLine, can_draw, fitted, ticking
+from mulligan.run.show.standard_streams import StandardStreams, can_draw
+from mulligan.run.show.status_line import StatusLine, fitted, ticking
 
 MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "", {}, [])
 
@@ -113,7 +113,7 @@ def test_what_ends_at_once_shows_no_line(terminal):
 def test_the_line_stands_under_the_text_and_says_attempt_time_and_cost(terminal):
     terminal.status.step(begun())
     terminal.status.output("stdout", b"hello\n")
-    facts = AttemptFacts()
+    facts = AttemptFacts(1, Launch(("claude",)))
     facts.add(OutputNote(cost=0.12, tokens=12_345))
     terminal.status.noted(OutputNote(), facts)
     terminal.later(42)
@@ -191,7 +191,7 @@ def test_text_that_goes_into_a_file_leaves_the_line_alone():
 
 def test_its_own_retries_are_a_state_of_their_own(terminal):
     terminal.status.step(begun())
-    facts = AttemptFacts()
+    facts = AttemptFacts(1, Launch(("claude",)))
     facts.add(OutputNote(is_retry=True))
     terminal.status.noted(OutputNote(is_retry=True), facts)
     terminal.later(5)

@@ -66,8 +66,8 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     from ...run.journal.entries import PLAN
     from ...run.journal.retention import prune_daily
     from ...run.process.environment import environment_of, lacking, lacking_of_plan
-    from ...run.process.stop import WorkerStop, signals
-    from ...run.show.choose_view import recording
+    from ...run.process.stop import WorkerStop
+    from ...run.show.choose_view import HELD, recording
     from ...run.worker import Worker
 
     def context_of(state: RunState) -> RunContext:
@@ -85,8 +85,9 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
             # Several runs tell theirs here: lines, not a table.
             drive_plan(own, claimed, kept, how, is_table_refused=True)
             return
-        with recording(own, claimed.id, state) as recorded:
-            drive_run(recorded, claimed, how=how)
+        drive_run(recording(own, claimed, state), claimed, how=how)
+        # A killed `mulligan run` held this back for its own stdout; the attempt's log has it.
+        (claimed.folder / HELD).unlink(missing_ok=True)
 
     def lacked(id_: str, state: RunState) -> str:
         own = context_of(state)
@@ -110,7 +111,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
         what = str(error) if is_ours else f"{type(error).__name__}: {error}"
         click.echo(f"mulligan: {id_}: cannot be resumed: {clean(what)}", err=True)
 
-    with open_context(os.environ) as opened, signals(opened.stop):
+    with open_context(os.environ) as opened:
         prune_daily(opened.runs, opened.now())
         with closing(WorkerStop(opened.stop)) as stop:
             context = opened._replace(stop=stop)

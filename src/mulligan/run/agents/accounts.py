@@ -22,7 +22,6 @@ __all__ = (
     "family_provider",
     "file_entries",
     "key_credentials",
-    "provider_of_model",
     "provider_of_option",
     "read_json",
     "short_path",
@@ -33,49 +32,40 @@ class AgentAccount(NamedTuple):
     """An account at a provider; programs that use the same one share its limits.
 
     Args:
-        provider: The provider's name; the program's own where the provider is not known.
+        provider: The provider's name, fit to be shown; the program's own where it is not known.
         secret: Identifies the account. Hashed before it is stored, never shown.
         label: Where the credential was found, for people; nothing secret.
+        model: The model that the command or the environment names; empty for the default.
     """
 
     provider: str
     secret: str
     label: str
+    model: str = ""
 
 
 class Credential(NamedTuple):
-    """A credential that a program sends to a provider.
-
-    Args:
-        secret: A key, or the account's id at the provider.
-        label: Where it was found.
-    """
+    """A key, or an account's id, that a program sends to a provider, and where it was found."""
 
     secret: str
     label: str
 
 
-# Environment variable of a key → provider.
-_PROVIDERS = {
-    "ANTHROPIC_API_KEY": "anthropic",
-    "ANTHROPIC_AUTH_TOKEN": "anthropic",
-    "ANTHROPIC_OAUTH_TOKEN": "anthropic",
-    "CLAUDE_CODE_OAUTH_TOKEN": "anthropic",
-    "CODEX_API_KEY": "openai",
-    "OPENAI_API_KEY": "openai",
-    "GEMINI_API_KEY": "google",
-    "GOOGLE_API_KEY": "google",
-    "GOOGLE_GENERATIVE_AI_API_KEY": "google",
-    "OPENROUTER_API_KEY": "openrouter",
-    "DEEPSEEK_API_KEY": "deepseek",
-    "DASHSCOPE_API_KEY": "dashscope",
-    "OPENCODE_API_KEY": "opencode",
-    "CLINE_API_KEY": "cline",
-    "CONTINUE_API_KEY": "continue",
-    "COPILOT_GITHUB_TOKEN": "github",
-    "GH_TOKEN": "github",
-    "GITHUB_TOKEN": "github",
+# Provider → environment variables that hold its keys.
+_KEYS = {
+    "anthropic": """ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN ANTHROPIC_OAUTH_TOKEN
+        CLAUDE_CODE_OAUTH_TOKEN""",
+    "openai": "CODEX_API_KEY OPENAI_API_KEY",
+    "google": "GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENERATIVE_AI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "deepseek": "DEEPSEEK_API_KEY",
+    "dashscope": "DASHSCOPE_API_KEY",
+    "opencode": "OPENCODE_API_KEY",
+    "cline": "CLINE_API_KEY",
+    "continue": "CONTINUE_API_KEY",
+    "github": "COPILOT_GITHUB_TOKEN GH_TOKEN GITHUB_TOKEN",
 }
+_PROVIDERS = {name: provider for provider, names in _KEYS.items() for name in names.split()}
 
 # Provider names used by programs, where they differ from ours.
 _ALIASES = {"gemini": "google", "openai-codex": "openai", "github-copilot": "github"}
@@ -97,16 +87,7 @@ _LARGEST = 4_000_000
 def provider_of_option(name: str) -> str:
     """The provider that a program calls `name`; empty if it is not known."""
     name = _ALIASES.get(name.lower(), name.lower())
-    return name if name in set(_PROVIDERS.values()) else ""
-
-
-def provider_of_model(model: str) -> str | None:
-    """The provider that ``anthropic/claude-opus-4`` names; empty for one that is not known.
-
-    None if the name has no provider prefix.
-    """
-    prefix, slash, _ = model.partition("/")
-    return provider_of_option(prefix) if slash else None
+    return name if name in _KEYS else ""
 
 
 def family_provider(model: str) -> str:

@@ -2,22 +2,24 @@
 
 An adapter builds the command line (structured output, a session that can be resumed) and reads
 output lines while the program runs. It does not judge how the run ended: `classify` reads that from
-the whole output, for all programs.
+the whole output, for all programs. Every ``mulligan run -- true`` imports this module, so it
+imports almost nothing itself.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...errors import MulliganError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from .accounts import AgentAccount
 
 __all__ = (
+    "GENERIC",
     "AgentAdapter",
     "CommandRefused",
     "Launch",
@@ -33,12 +35,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class CommandRefused(MulliganError):
-    """A command that cannot be run unattended.
-
-    Args:
-        because: What was asked and what is wrong with it.
-        hint: What to write instead.
-    """
+    """A command that cannot be run unattended: why, and what to write instead."""
 
     def __init__(self, because: str, hint: str = "") -> None:
         self.because, self.hint = because, hint
@@ -87,7 +84,8 @@ class OutputNote(NamedTuple):
     """What a line of output says while the program runs.
 
     Args:
-        session: The id of the session under way; only ids that fit the adapter's pattern.
+        session: The id of the session under way, if it is new; only ids that fit the adapter's
+            pattern.
         is_retry: Whether the program says that it tries again by itself.
         reason: The reason that the program printed in its retry message; empty if a structured
             event carries it in its fields.
@@ -114,80 +112,82 @@ class OutputNote(NamedTuple):
     pending: tuple[str, ...] | None = None
     cost: float | None = None
     tokens: int | None = None
-    shown: tuple[tuple[Stream, str], ...] = ()
+    shown: Sequence[tuple[Stream, str]] = ()
     is_lost: bool = False
     is_futile: bool = False
     is_event: bool = False
 
 
-class OutputReader(Protocol):
-    """Reads one attempt's output, line by line. Never raises on malformed output."""
+class OutputReader:
+    """Reads one attempt's output, line by line; this one finds nothing in it.
 
-    def line(self, stream: Stream, line: bytes, /) -> OutputNote | None:
+    Never raises on malformed output.
+    """
+
+    def __init__(self, launch: Launch) -> None: ...
+
+    def line(self, stream: Stream, line: bytes, /) -> OutputNote | None:  # noqa: ARG002 -- for subclasses
         """The note for `line`, given without its newline; None if it says nothing."""
-        ...
+        return None
 
     def end(self) -> OutputNote | None:
         """The last note, after the end of the output."""
-        ...
+        return None
 
 
-class AgentAdapter(Protocol):
-    """One agent program."""
+class AgentAdapter:
+    """One program; this one is for those that are unknown: started as they are, not interpreted.
 
-    @property
-    def name(self) -> str:
-        """The program's name in pattern packs: ``claude``; ``generic`` for unknown programs."""
-        ...
+    Args:
+        reader: Makes the reader of an attempt's output.
 
-    @property
-    def can_resume(self) -> bool:
-        """Whether an interrupted session can be resumed."""
-        ...
+    Attributes:
+        name: The program's name in pattern packs: ``claude``; ``generic`` for unknown programs.
+        can_resume: Whether an interrupted session can be resumed.
+        idle: Seconds without a sign of life after which it counts as hung; None for no limit.
+        is_exit_trusted: Whether exit code 0 means success, unless its structured output says
+            otherwise.
+        is_end_reported: Whether its structured output always ends with a report of how it ended.
+    """
 
-    @property
-    def idle(self) -> float | None:
-        """Seconds without a sign of life after which it counts as hung; None for no limit."""
-        ...
+    name = "generic"
+    can_resume = False
+    idle: float | None = None
+    is_exit_trusted = True
+    is_end_reported = False
 
-    @property
-    def is_exit_trusted(self) -> bool:
-        """Whether exit code 0 means success, unless its structured output says otherwise."""
-        ...
-
-    @property
-    def is_end_reported(self) -> bool:
-        """Whether its structured output always ends with a report of how it ended."""
-        ...
+    def __init__(self, reader: Callable[[Launch], OutputReader] = OutputReader) -> None:
+        self.reader = reader
 
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables that hold its keys, or say where its sessions are."""
-        ...
+        return ()
 
-    def start(self, command: tuple[str, ...], wish: LaunchRequest, /) -> Launch:
+    def start(self, command: tuple[str, ...], wish: LaunchRequest, /) -> Launch:  # noqa: ARG002 -- for subclasses
         """How to start `command` from the beginning.
 
         Raises:
             CommandRefused: It is interactive, or cannot be run unattended for another reason.
         """
-        ...
+        return Launch(argv=command)
 
-    def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:
+    def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:  # noqa: ARG002 -- for subclasses
         """How to resume `session` of `command`: the same flags, another prompt.
 
-        The first attempt has already read stdin, so a resumed program gets an empty one.
+        The first attempt has already read stdin, so a resumed program gets an empty one. A program
+        without sessions is started again.
         """
-        ...
-
-    def reader(self, launch: Launch, /) -> OutputReader: ...
+        return Launch(argv=command)
 
     def account(
-        self, command: tuple[str, ...], environ: Mapping[str, str], /
+        self,
+        command: tuple[str, ...],  # noqa: ARG002 -- for subclasses
+        environ: Mapping[str, str],  # noqa: ARG002 -- for subclasses
+        /,
     ) -> AgentAccount | None:
-        """The account that the program uses; None for an unknown program."""
-        ...
+        """The account and the model that the program uses; None for an unknown program."""
+        return None
 
-    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:
-        """The model that the command or the environment names; empty for its default."""
-        ...
+
+GENERIC = AgentAdapter()

@@ -12,7 +12,7 @@ from .output_reader import EventReader
 from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader, Stream
+    from .adapter import Stream
 
 __all__ = ("PROGRAM", "AiderAdapter", "AiderReader")
 
@@ -41,10 +41,7 @@ class AiderAdapter(KnownProgram):
     usage = 'aider --message "…"'
     asked = ("aider", "--message", "{prompt}", "{args}")
     keys = (
-        "OPENAI_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "GEMINI_API_KEY",
-        "OPENROUTER_API_KEY",
+        *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
         "DEEPSEEK_API_KEY",
     )
     endpoints = ("OPENAI_API_BASE",)
@@ -52,9 +49,6 @@ class AiderAdapter(KnownProgram):
     models = ("--model",)
     model_variables = ("AIDER_MODEL",)
     folder = ".aider.conf.yml"
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return AiderReader(launch)
 
 
 _RETRYING = re.compile(r"Retrying in (\d{1,6}(?:\.\d+)?) seconds")
@@ -80,4 +74,4 @@ class AiderReader(EventReader):
                 self.spent(cost=float(cost[1]))
 
 
-PROGRAM = AiderAdapter()
+PROGRAM = AiderAdapter(AiderReader)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .generic import PROGRAM as GENERIC
+from .adapter import GENERIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,69 +36,43 @@ __all__ = (
 )
 
 
-# Names of commands, packages and modules → the module with the adapter.
-NAMES = {
-    "claude": "claude",
-    "claude-code": "claude",
-    "@anthropic-ai/claude-code": "claude",
-    "codex": "codex",
-    "codex-cli": "codex",
-    "@openai/codex": "codex",
-    "gemini": "gemini",
-    "gemini-cli": "gemini",
-    "@google/gemini-cli": "gemini",
-    "opencode": "opencode",
-    "opencode-ai": "opencode",
-    "qwen": "qwen",
-    "qwen-code": "qwen",
-    "@qwen-code/qwen-code": "qwen",
-    "copilot": "copilot",
-    "copilot-cli": "copilot",
-    "@github/copilot": "copilot",
-    "pi": "pi",
-    "pi-coding-agent": "pi",
-    "@mariozechner/pi-coding-agent": "pi",
+# Module with the adapter → names of commands, packages and modules.
+_NAMES = {
+    "claude": "claude claude-code @anthropic-ai/claude-code",
+    "codex": "codex codex-cli @openai/codex",
+    "gemini": "gemini gemini-cli @google/gemini-cli",
+    "opencode": "opencode opencode-ai",
+    "qwen": "qwen qwen-code @qwen-code/qwen-code",
+    "copilot": "copilot copilot-cli @github/copilot",
+    "pi": "pi pi-coding-agent @mariozechner/pi-coding-agent",
     "cline": "cline",
-    "cn": "cn",
-    "continue": "cn",
-    "@continuedev/cli": "cn",
-    "aider": "aider",
-    "aider-chat": "aider",
-    "agy": "agy",
-    "antigravity": "agy",
+    "cn": "cn continue @continuedev/cli",
+    "aider": "aider aider-chat",
+    "agy": "agy antigravity",
 }
+NAMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 # Launchers that start another program, with their options that take a value.
-_WRAPPERS = {
+_WRAPPERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("nohup", "setsid", "bunx", "pnpx", "bun", "deno", "npm", "yarn"), ()),
+    **dict.fromkeys(("rtx", "asdf", "nvm", "direnv"), ()),
     "env": ("-u", "--unset", "-C", "--chdir"),
     "nice": ("-n", "--adjustment"),
     "ionice": ("-c", "-n", "--class", "--classdata"),
-    "nohup": (),
-    "setsid": (),
     "stdbuf": ("-i", "-o", "-e"),
     "time": ("-f", "-o"),
     "caffeinate": ("-t", "-w"),
     "timeout": ("-k", "-s", "--kill-after", "--signal"),
     "sudo": ("-u", "-g", "-C", "-h", "-p"),
     "npx": ("-p", "--package", "-w", "--workspace"),
-    "bunx": (),
     "uvx": ("--from", "--with", "-p", "--python", "--index-url"),
-    "pnpx": (),
     "node": ("-r", "--require", "--import", "--env-file", "-C"),
-    "bun": (),
-    "deno": (),
-    "npm": (),
     "pnpm": ("-C", "--dir", "--filter"),
-    "yarn": (),
     "uv": ("--from", "--with", "-p", "--python", "--project", "--directory"),
     "pipx": ("--spec", "--python"),
     "mise": ("-C", "--cd"),
-    "rtx": (),
-    "asdf": (),
     "volta": ("--node", "--npm", "--yarn"),
     "fnm": ("--using",),
-    "nvm": (),
-    "direnv": (),
     "dotenvx": ("-f",),
     "op": ("--env-file",),
     "doppler": ("-p", "-c", "--project", "--config"),

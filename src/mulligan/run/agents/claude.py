@@ -12,7 +12,7 @@ from .program import ArgvGrammar, KnownProgram, cut, value_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch, OutputReader
+    from .adapter import Launch
     from .output_reader import Event
 
 __all__ = ("PROGRAM", "ClaudeAdapter", "ClaudeReader")
@@ -86,9 +86,6 @@ class ClaudeAdapter(KnownProgram):
             return {}
         label = f"login in {short_path(self.home(environ), environ)}"
         return {"anthropic": Credential(account, label)}
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return ClaudeReader(launch)
 
 
 class ClaudeReader(EventReader):
@@ -170,4 +167,4 @@ class ClaudeReader(EventReader):
             self.show("stdout", self._last + "\n")
 
 
-PROGRAM = ClaudeAdapter()
+PROGRAM = ClaudeAdapter(ClaudeReader)

@@ -11,7 +11,6 @@ from .output_reader import EventReader, mapping, number, text, total
 from .program import ArgvGrammar, KnownProgram, words
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader
     from .output_reader import Event
     from .program import Argument
 
@@ -52,16 +51,11 @@ class ClineAdapter(KnownProgram):
         if not words(parts):
             raise self.refused("without a prompt is interactive")
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return ClineReader(launch)
-
 
 class ClineReader(EventReader):
     """`--json`: everything that happens is an `agent_event`, the end is a `run_result`."""
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._is_open = False
+    _is_open = False
 
     def read(self, event: Event) -> None:
         match event.get("type"):
@@ -97,4 +91,4 @@ class ClineReader(EventReader):
         self._is_open = False
 
 
-PROGRAM = ClineAdapter()
+PROGRAM = ClineAdapter(ClineReader)

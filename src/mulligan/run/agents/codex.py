@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.redaction import presentable
 from .accounts import Credential, read_json, short_path
 from .output_reader import EventReader, mapping, text, total
 from .program import ArgvGrammar, KnownProgram, given, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from .accounts import AgentAccount
-    from .adapter import Launch, LaunchRequest, OutputReader, Stream
+    from .adapter import LaunchRequest, Stream
     from .output_reader import Event
     from .program import Argument
 
@@ -77,26 +78,32 @@ class CodexAdapter(KnownProgram):
         return True
 
     def bounds(self, parts: tuple[Argument, ...], wish: LaunchRequest) -> tuple[str, ...]:
-        return _bounds(
-            self._settings(parts),
-            value_of(parts, "-p", "--profile"),
-            wish,
-            is_config_read=not given(parts, "--ignore-user-config"),
+        # Its retries are settings of the provider, and the built-in providers cannot be changed:
+        # 0.166 refuses to start if one tries. So they are bounded only for a provider that the user
+        # has described, in config.toml or by ``-c``; those of the others are counted.
+        known, asked = self._in_use(parts, wish.environ), wish.own_retries
+        stem = f"model_providers.{known.get('model_provider')}."
+        if not any(name.startswith(stem) for name in known):
+            return ()
+        wanted = {
+            "request_max_retries": _REQUESTS if asked is None else asked,
+            "stream_max_retries": _STREAMS if asked is None else min(asked, _STREAMS),
+        }
+        return tuple(
+            part
+            for name, value in wanted.items()
+            if stem + name not in known
+            for part in ("-c", f"{stem}{name}={value}")
         )
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
-        parts = self._read(command)[1]
-        named = _provider_in_use(
-            self._settings(parts),
-            value_of(parts, "-p", "--profile"),
-            environ,
-            is_config_read=not given(parts, "--ignore-user-config"),
-        )
         found = super().account(command, environ)
-        if named in {"", "openai"}:
+        named = self._in_use(self._read(command)[1], environ).get("model_provider")
+        if not isinstance(named, str) or named in {"", "openai"}:
             return found
         # The user configured another provider, with its own key and endpoint.
-        return found._replace(provider=named, secret=f"{named} {found.secret}")
+        provider, secret = presentable(named, 80), f"{named} {found.secret}"
+        return found._replace(provider=provider, secret=secret)
 
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         file = f"{self.home(environ)}/auth.json"
@@ -116,8 +123,17 @@ class CodexAdapter(KnownProgram):
     def _settings(self, parts: tuple[Argument, ...]) -> list[str]:
         return [each for part in parts for each in part.values if part.name in ("-c", "--config")]
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return CodexReader(launch)
+    def _in_use(self, parts: tuple[Argument, ...], environ: Mapping[str, str]) -> dict[str, object]:
+        """The settings in use: those of config.toml and of a profile, then those of ``-c``."""
+        known: dict[str, object] = {}
+        if not given(parts, "--ignore-user-config"):
+            profile = value_of(parts, "-p", "--profile")
+            for name in ("config", *([f"{profile}.config"] if profile else [])):
+                known |= _flat(_file(Path(self.home(environ), f"{name}.toml")))
+        for setting in self._settings(parts):
+            name, _, value = setting.partition("=")
+            known[name.strip()] = value.strip().strip("\"'")
+        return known
 
 
 _TOOLS = ("command_execution", "mcp_tool_call", "web_search", "file_change", "collab_tool_call")
@@ -130,10 +146,7 @@ class CodexReader(EventReader):
 
     lost = re.compile(r"Error: .{0,200}no rollout found")
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._last = ""
-        self._error = ""
+    _last = _error = ""
 
     def read(self, event: Event) -> None:
         match event.get("type"):
@@ -195,57 +208,6 @@ class CodexReader(EventReader):
             self.session(found[1])
 
 
-def _bounds(
-    settings: Iterable[str], profile: str, wish: LaunchRequest, *, is_config_read: bool
-) -> tuple[str, ...]:
-    """The options that bound the retries of the provider in use, less those that are set.
-
-    Its retries are settings of the provider, and the built-in providers cannot be changed: 0.166
-    refuses to start if one tries. So they are bounded only for a provider that the user has
-    described, in config.toml or by ``-c``; those of the others are counted.
-    """
-    known = _in_use(settings, profile, wish.environ, is_config_read=is_config_read)
-    provider = known.get("model_provider")
-    stem = f"model_providers.{provider}."
-    if not isinstance(provider, str) or not any(name.startswith(stem) for name in known):
-        return ()
-    asked = wish.own_retries
-    wanted = {
-        "request_max_retries": _REQUESTS if asked is None else asked,
-        "stream_max_retries": _STREAMS if asked is None else min(asked, _STREAMS),
-    }
-    return tuple(
-        part
-        for name, value in wanted.items()
-        if stem + name not in known
-        for part in ("-c", f"{stem}{name}={value}")
-    )
-
-
-def _provider_in_use(
-    settings: Iterable[str], profile: str, environ: Mapping[str, str], *, is_config_read: bool
-) -> str:
-    """The provider that the user chose for Codex; empty for the built-in one."""
-    known = _in_use(settings, profile, environ, is_config_read=is_config_read)
-    found = known.get("model_provider")
-    return found if isinstance(found, str) else ""
-
-
-def _in_use(
-    settings: Iterable[str], profile: str, environ: Mapping[str, str], *, is_config_read: bool
-) -> dict[str, object]:
-    """The settings in use: those of config.toml, then those of ``-c``."""
-    known: dict[str, object] = {}
-    if is_config_read:
-        home = environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
-        for name in ("config", *([f"{profile}.config"] if profile else [])):
-            known |= _flat(_file(Path(home, f"{name}.toml")))
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        known[name.strip()] = value.strip().strip("\"'")
-    return known
-
-
 def _file(path: Path) -> Mapping[str, object]:
     import tomllib
 
@@ -266,4 +228,4 @@ def _flat(found: Mapping[str, object], stem: str = "") -> dict[str, object]:
     return flat
 
 
-PROGRAM = CodexAdapter()
+PROGRAM = CodexAdapter(CodexReader)

@@ -9,7 +9,7 @@ from .output_reader import EventReader, mapping, number, text
 from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader
+    from .adapter import Launch
     from .output_reader import Event
 
 __all__ = ("PROGRAM", "CopilotAdapter", "CopilotReader")
@@ -63,9 +63,6 @@ class CopilotAdapter(KnownProgram):
     folder = ".copilot"
     models = ("--model",)
     model_variables = ("COPILOT_MODEL",)
-
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return CopilotReader(launch)
 
 
 class CopilotReader(EventReader):
@@ -127,4 +124,4 @@ class CopilotReader(EventReader):
             self.show("stdout", said + "\n\n")
 
 
-PROGRAM = CopilotAdapter()
+PROGRAM = CopilotAdapter(CopilotReader)

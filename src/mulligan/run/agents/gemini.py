@@ -9,7 +9,7 @@ from .output_reader import EventReader, mapping, number, text
 from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader, Stream
+    from .adapter import Stream
     from .output_reader import Event
 
 __all__ = ("PROGRAM", "GeminiAdapter", "GeminiReader")
@@ -55,9 +55,6 @@ class GeminiAdapter(KnownProgram):
     folder = ".gemini"
     model_variables = ("GEMINI_MODEL",)
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return GeminiReader(launch)
-
 
 _FAILED = re.compile(r"\s*Attempt \d+ failed\b")
 _AFTER = re.compile(r"Retrying after (\d{1,9}) ?ms")
@@ -69,9 +66,7 @@ class GeminiReader(EventReader):
     lost = re.compile(r"Error resuming session: (?:No previous sessions|Invalid session)")
     session_key = "session_id"
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._is_open = False
+    _is_open = False
 
     def read(self, event: Event) -> None:
         match event.get("type"):
@@ -118,4 +113,4 @@ class GeminiReader(EventReader):
         self._close()
 
 
-PROGRAM = GeminiAdapter()
+PROGRAM = GeminiAdapter(GeminiReader)

@@ -12,7 +12,6 @@ from .program import ArgvGrammar, KnownProgram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch, OutputReader
     from .output_reader import Event
     from .program import Argument
 
@@ -74,9 +73,6 @@ class OpencodeAdapter(KnownProgram):
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         return file_entries(f"{self.home(environ)}/auth.json", environ)
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return OpencodeReader(launch)
-
 
 # After a stream that ends without a reason opencode sends another request, one message longer,
 # without end: 44 in 50 seconds (1.18.33). This many in a row count as its own retries; after one
@@ -90,9 +86,7 @@ class OpencodeReader(EventReader):
     lost = re.compile(r"(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found")
     session_key = "sessionID"
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._cut_off = 0
+    _cut_off = 0
 
     def read(self, event: Event) -> None:
         part = mapping(event, "part")
@@ -135,4 +129,4 @@ class OpencodeReader(EventReader):
         self.show("stderr", f"{sign} {said}\n{shown}")
 
 
-PROGRAM = OpencodeAdapter()
+PROGRAM = OpencodeAdapter(OpencodeReader)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .adapter import OutputNote
+from .adapter import OutputNote, OutputReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def _events(said: str) -> list[Event] | None:
     return [event for event in many if isinstance(event, Mapping)]
 
 
-class EventReader:
+class EventReader(OutputReader):
     """Reads one attempt of a program that prints events; a subclass knows what they mean.
 
     A subclass's `read` handles one event of stdout, `words` a line that is not an event; both
@@ -113,10 +113,8 @@ class EventReader:
     # The key of the session's id, in a program that repeats it in its events.
     session_key = ""
 
-    _quiet: float
-
     def __init__(self, launch: Launch) -> None:
-        self._has_worked = False
+        self._has_worked, self._named = False, ""
         self._is_translated = launch.is_translated
         self._cost: float | None = None
         self._tokens: int | None = None
@@ -125,20 +123,21 @@ class EventReader:
         self._block: dict[Stream, bytearray] = {}
         self._half = ""
         self.is_broken = False
-        self._fresh()
+        # The fields of the note for the line that is being read.
+        self._said: dict[str, Any] = {}
 
     def line(self, stream: Stream, line: bytes, /) -> OutputNote | None:
-        self._fresh()
+        self._said = {}
         if not self.skips(line):
             self._take(stream, line)
-        return self._note()
+        return OutputNote(**self._said) if self._said else None
 
     def end(self) -> OutputNote | None:
-        self._fresh()
+        self._said = {}
         for stream in tuple(self._block):
             self._say(stream, bytes(self._block.pop(stream)))
         self.ended()
-        return self._note()
+        return OutputNote(**self._said) if self._said else None
 
     # Overridden by subclasses.
 
@@ -158,43 +157,48 @@ class EventReader:
     # Called by subclasses to report.
 
     def session(self, found: object) -> None:
-        if isinstance(found, str) and SESSION_ID.fullmatch(found):
-            self._session = found
+        # Most events repeat it.
+        if isinstance(found, str) and found != self._named and SESSION_ID.fullmatch(found):
+            self._said["session"] = self._named = found
 
     def retry(self, quiet: float = 0.0, reason: str = "") -> None:
         """The program retries by itself after `quiet` seconds."""
-        self._is_retry, self._reason = True, reason
+        self._said |= {"is_retry": True, "reason": reason}
         self.silent(quiet)
 
     def silent(self, seconds: float) -> None:
         """The program announced that it will be silent for so many seconds."""
-        self._quiet = max(self._quiet, seconds)
+        if seconds > self._said.get("quiet", 0.0):
+            self._said["quiet"] = seconds
 
     def futile(self) -> None:
         """The program repeats requests that cannot succeed, and would not stop by itself."""
-        self._is_futile = True
+        self._said["is_futile"] = True
 
     def worked(self) -> None:
         """The model used a tool or completed an answer. A partial answer does not count."""
-        self._is_work = self._has_worked = True
+        self._said["is_work"] = self._has_worked = True
 
     def tool_began(self, tool: str, name: str, arguments: object = None) -> None:
         """The tool call with the id `tool` is under way."""
         if tool and tool not in self._tools:
             self._tools[tool] = _described(name, arguments)
-            self._is_changed = True
+            self._said["pending"] = tuple(self._tools.values())
 
     def tool_ended(self, tool: str) -> None:
         if tool in self._tools:
             del self._tools[tool]
-            self._is_changed = True
+            self._said["pending"] = tuple(self._tools.values())
 
     def spent(self, *, cost: float | None = None, tokens: float | None = None) -> None:
         """Cost and tokens of the attempt so far; the totals never decrease."""
+        before = (self._cost, self._tokens)
         if cost is not None:
             self._cost = max(cost, self._cost or 0.0)
         if tokens is not None:
             self._tokens = max(int(tokens), self._tokens or 0)
+        if before != (self._cost, self._tokens):
+            self._said |= {"cost": self._cost, "tokens": self._tokens}
 
     def also_spent(self, *, cost: float | None = None, tokens: float | None = None) -> None:
         """What a step has used, on top of what was used before."""
@@ -210,7 +214,7 @@ class EventReader:
         if not text.isascii():
             # JSON can contain lone surrogates, which cannot be encoded for a terminal.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        self._shown.append((stream, text))
+        self._said.setdefault("shown", []).append((stream, text))
 
     # From lines to events.
 
@@ -229,7 +233,7 @@ class EventReader:
         self._half = half
         for event in events:
             if stream == "stdout" and not self._has_events and isinstance(event.get("type"), str):
-                self._has_events = self._is_event = True
+                self._has_events = self._said["is_event"] = True
             if self.session_key:
                 self.session(event.get(self.session_key))
             self.read(event)
@@ -238,8 +242,8 @@ class EventReader:
         said = line.decode("utf-8", "replace")
         if stream == "stdout":
             self.show("stdout", said + "\n")
-        elif self.lost is not None and not self._has_worked:
-            self._is_lost = self.lost.match(said) is not None
+        elif self.lost is not None and not self._has_worked and self.lost.match(said):
+            self._said["is_lost"] = True
         self.words(stream, said)
 
     def _gather(self, stream: Stream, line: bytes) -> bytes:
@@ -254,36 +258,6 @@ class EventReader:
         if bare in (b"}", b"]") or len(block) > _LONGEST_BLOCK:
             return bytes(self._block.pop(stream))
         return b""
-
-    def _fresh(self) -> None:
-        self._session = ""
-        self._is_retry = self._is_work = self._is_lost = self._is_futile = False
-        self._is_event = self._is_changed = False
-        self._reason = ""
-        self._quiet = 0.0
-        self._told = (self._cost, self._tokens)
-        self._shown: list[tuple[Stream, str]] = []
-
-    def _note(self) -> OutputNote | None:
-        is_spent = self._told != (self._cost, self._tokens)
-        said = (self._session, self._is_retry, self._quiet, self._is_work, self._is_changed)
-        also = (self._shown, self._is_lost, self._is_futile, self._is_event)
-        if not (any(said) or is_spent or any(also)):
-            return None
-        return OutputNote(
-            session=self._session,
-            is_retry=self._is_retry,
-            reason=self._reason,
-            quiet=self._quiet,
-            is_work=self._is_work,
-            pending=tuple(self._tools.values()) if self._is_changed else None,
-            cost=self._cost if is_spent else None,
-            tokens=self._tokens if is_spent else None,
-            shown=tuple(self._shown),
-            is_lost=self._is_lost,
-            is_futile=self._is_futile,
-            is_event=self._is_event,
-        )
 
 
 def _described(name: str, arguments: object) -> str:

@@ -12,7 +12,6 @@ from .program import ArgvGrammar, KnownProgram, value_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Launch, OutputReader
     from .output_reader import Event
     from .program import Argument
 
@@ -48,10 +47,7 @@ class PiAdapter(KnownProgram):
     forks = ("--fork",)
     unsaved = ("--no-session",)
     keys = (
-        "ANTHROPIC_OAUTH_TOKEN",
-        "ANTHROPIC_API_KEY",
-        "OPENAI_API_KEY",
-        "GEMINI_API_KEY",
+        *("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
         "OPENROUTER_API_KEY",
     )
     is_file_first = True
@@ -69,18 +65,13 @@ class PiAdapter(KnownProgram):
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         return file_entries(f"{self.home(environ)}/auth.json", environ)
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return PiReader(launch)
-
 
 class PiReader(EventReader):
     """`--mode json`. In text it prints the last answer when it is done, or why there is none."""
 
     lost = re.compile(r"No session found matching")
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
-        self._answer, self._error = "", ""
+    _answer = _error = ""
 
     def skips(self, line: bytes) -> bool:
         # Each update repeats the whole message so far; parsing all of them would be quadratic.
@@ -120,4 +111,4 @@ class PiReader(EventReader):
             self.show("stdout", self._answer + "\n")
 
 
-PROGRAM = PiAdapter()
+PROGRAM = PiAdapter(PiReader)

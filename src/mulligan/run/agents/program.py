@@ -25,19 +25,17 @@ from .accounts import (
     endpoint,
     family_provider,
     key_credentials,
-    provider_of_model,
     provider_of_option,
     short_path,
 )
-from .adapter import CommandRefused, Launch
+from .adapter import GENERIC, AgentAdapter, CommandRefused, Launch
 from .catalogue import find
-from .generic import PROGRAM as GENERIC
 from .output_reader import SESSION_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import AgentAdapter, LaunchRequest, OutputReader
+    from .adapter import LaunchRequest
 
 __all__ = (
     "CONTINUE",
@@ -46,7 +44,6 @@ __all__ = (
     "KnownProgram",
     "cut",
     "given",
-    "go_on",
     "joined",
     "value_of",
     "without",
@@ -240,11 +237,6 @@ def _filled(
     return tuple(found)
 
 
-def go_on(pending: str = "") -> str:
-    """The prompt for a resumed session, with the tool calls that were interrupted."""
-    return f"{CONTINUE}{_PENDING}{pending}" if pending else CONTINUE
-
-
 @lru_cache(maxsize=16)  # a run asks several questions about one command
 def _parsed(
     command: tuple[str, ...], program: str, grammar: ArgvGrammar
@@ -254,7 +246,7 @@ def _parsed(
     return command[: at + 1], cut(command[at + 1 :], grammar)
 
 
-class KnownProgram:
+class KnownProgram(AgentAdapter):
     """Base class of the adapters for known programs; a subclass is mostly data."""
 
     name = ""
@@ -262,8 +254,6 @@ class KnownProgram:
     can_resume = True
     # Longer than a model thinks without output.
     idle = 600.0
-    is_exit_trusted = True
-    is_end_reported = False
 
     grammar = ArgvGrammar()
     # Options and subcommands without agent work; such commands are passed through unchanged.
@@ -348,7 +338,8 @@ class KnownProgram:
         place = self.place(parts)
         gone = (*self.sessions, *self.forks, *self.prompts, *self.headless)
         kept = joined(without(parts[place:], *gone, words=True))
-        prompt = wish.prompt or go_on(wish.pending)
+        pending = f"{_PENDING}{wish.pending}" if wish.pending else ""
+        prompt = wish.prompt or CONTINUE + pending
         return self._launch(
             (*head, *joined(parts[:place])),
             _filled(self.resume_words(parts), session=session, prompt=prompt),
@@ -391,27 +382,23 @@ class KnownProgram:
             return False
         return self.format[1:2] in ((), (value_of(parts, *self.formats),))
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return GENERIC.reader(launch)
-
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
-        parts = self._read(command)[1]
+        parts, home = self._read(command)[1], self.home(environ)
+        keys = [environ[each] for each in self.keys if environ.get(each)]
+        named = (environ.get(each, "") for each in self.model_variables)
+        model = self.model_option(parts) or next((each for each in named if each), "")
         found = self._credentials(parts, environ)
+        provider = self.provider or self._provider(parts, model, found)
         where = endpoint(self.endpoints, environ)
-        provider = self.provider or self._provider(parts, environ, found)
         host = where.partition("/")[0].rpartition("@")[2]
         at = f" at {host}" if host else ""
         if provider and provider in found:
             secret, label = found[provider]
-            return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}")
+            return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}", model)
         # The account is unknown, so its limits are not shared with other programs or machines.
-        home, keys = self.home(environ), [environ[each] for each in self.keys if environ.get(each)]
         secret = " ".join([self.name, os.uname().nodename, where, home, *keys])
         label = f"keys of {self.name}" if keys else f"login in {short_path(home, environ)}"
-        return AgentAccount(provider or self.name, secret, f"{label}{at}")
-
-    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:
-        return self._model(self._read(command)[1], environ)
+        return AgentAccount(provider or self.name, secret, f"{label}{at}", model)
 
     def home(self, environ: Mapping[str, str]) -> str:
         """The folder that it keeps its login in."""
@@ -421,10 +408,6 @@ class KnownProgram:
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:  # noqa: ARG002 -- for subclasses
         """The credentials in files of its own, by provider."""
         return {}
-
-    def _model(self, parts: tuple[Argument, ...], environ: Mapping[str, str]) -> str:
-        named = (environ.get(each, "") for each in self.model_variables)
-        return self.model_option(parts) or next((each for each in named if each), "")
 
     def model_option(self, parts: tuple[Argument, ...]) -> str:
         """The model that its options name; empty if none does."""
@@ -445,18 +428,14 @@ class KnownProgram:
         return found
 
     def _provider(
-        self,
-        parts: tuple[Argument, ...],
-        environ: Mapping[str, str],
-        found: Mapping[str, Credential],
+        self, parts: tuple[Argument, ...], model: str, found: Mapping[str, Credential]
     ) -> str:
         """The provider that the program calls; empty if that cannot be determined."""
         if named := value_of(parts, *self.provider_options):
             return provider_of_option(named)
-        model = self._model(parts, environ)
-        named_by_model = provider_of_model(model)
-        if named_by_model is not None:
-            return named_by_model
+        prefix, slash, _ = model.partition("/")  # anthropic/claude-opus-4
+        if slash:
+            return provider_of_option(prefix)
         family = family_provider(model)
         if family in found:
             return family
@@ -468,7 +447,7 @@ class KnownProgram:
         if self._is_aside(parts):
             return GENERIC
         can_resume = self.can_resume and self.is_saved(parts)
-        idle = self.idle if self.is_live(parts) else max(self.idle, _AT_ITS_END)
+        idle = self.idle if self.is_live(parts) else max(self.idle or 0.0, _AT_ITS_END)
         if (can_resume, idle) == (self.can_resume, self.idle):
             return self
         found = copy(self)

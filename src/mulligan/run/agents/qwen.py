@@ -14,7 +14,7 @@ from .claude import ClaudeReader
 from .program import ArgvGrammar, KnownProgram, given, value_of, words
 
 if TYPE_CHECKING:
-    from .adapter import Launch, OutputReader, Stream
+    from .adapter import Stream
     from .program import Argument
 
 __all__ = ("PROGRAM", "QwenAdapter", "QwenReader")
@@ -69,9 +69,6 @@ class QwenAdapter(KnownProgram):
         flag = ("-p",) if given(parts, "-p", "--prompt") else ()
         return ("--resume", "{session}", *flag, "{prompt}")
 
-    def reader(self, launch: Launch, /) -> OutputReader:
-        return QwenReader(launch)
-
 
 _RETRYING = re.compile(
     r"\s*(?:Retrying in (\d{1,6}(?:\.\d+)?) ?s\b(?: \(attempt [^)]{1,20}\))?(?:: (.+))?"
@@ -90,4 +87,4 @@ class QwenReader(ClaudeReader):
             self.retry(float(found[1] or 0), found[2] or "")
 
 
-PROGRAM = QwenAdapter()
+PROGRAM = QwenAdapter(QwenReader)

@@ -22,6 +22,8 @@ from ...core.redaction import presentable
 from ...stores.state_machine import Machine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...core.moment import Moment
 
 __all__ = (
@@ -40,6 +42,7 @@ __all__ = (
     "StartDelayed",
     "StartRequest",
     "covers",
+    "ordered_for_all",
     "plain_model",
 )
 
@@ -146,11 +149,12 @@ class AccountState:
 def _keep(state: AccountState, moment: Moment) -> float:
     if state.hand and state.hand_until is None:
         return float("inf")
-    dues = [each.look.left(moment) for each in state.limits]
-    dues += [] if state.hand_until is None else [state.hand_until.left(moment)]
-    # A missing limit counts as lifted, so keep it until its stated time.
-    dues += [each.resets_at - moment.wall for each in state.limits if each.resets_at is not None]
-    return _MEMORY + max(dues, default=0.0)
+    left = 0.0 if state.hand_until is None else state.hand_until.left(moment)
+    for each in state.limits:
+        # A missing limit counts as lifted, so keep it until its stated time.
+        resets_in = 0.0 if each.resets_at is None else each.resets_at - moment.wall
+        left = max(left, resets_in, each.look.left(moment))
+    return _MEMORY + left
 
 
 ACCOUNT: Machine[AccountState] = Machine(name="account", start=AccountState(), keep=_keep)
@@ -168,12 +172,9 @@ class StartAllowed:
 
 @dataclass(frozen=True, slots=True)
 class StartDelayed:
-    """The run has to wait.
+    """The run has to wait for so many seconds, infinitely many if a user blocked the account.
 
-    Args:
-        delay: Seconds until it may ask again; infinite if a user blocked the account.
-        because: Why, in a clause.
-        resets_at: The stated reset time of the limit, in epoch seconds.
+    `resets_at` is the stated reset time of the limit, in epoch seconds.
     """
 
     delay: float
@@ -181,14 +182,20 @@ class StartDelayed:
     resets_at: float | None = None
 
 
+def ordered_for_all(
+    states: Sequence[AccountState], moment: Moment
+) -> StartAllowed | StartDelayed | None:
+    """The strictest of the users' orders, the longest first; None if there is none."""
+    blocked = [held for each in states if (held := each.blocked(moment)) is not None]
+    if blocked:
+        return max(blocked, key=lambda each: each.delay)
+    is_allowed = any(each.ordered(moment) == "allowed" for each in states)
+    return StartAllowed() if is_allowed else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest(_Operation):
-    """Asks whether a run may start. Changes the state only if the run becomes the probe.
-
-    Args:
-        run: The run.
-        model: Its model; empty for its program's default.
-    """
+    """Asks whether a run may start. Changes the state only if the run becomes the probe."""
 
     run: str
     model: str
@@ -225,18 +232,12 @@ class StartRequest(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitMet(_Operation):
-    """A run has met a limit.
+    """A run has met a limit; `model`, `is_default`, `because` and others as of `AccountLimit`.
 
     Args:
-        run: The run.
-        program: Its program.
         label: The account's.
-        model: The model or family that is limited; empty for the whole account.
-        is_default: Whether the run named no model; then the limit also holds for other runs that
-            name none.
         seconds: Seconds until the reset; 0 if unknown.
         is_sure: Whether that time is unambiguous.
-        because: What the program said.
     """
 
     run: str
@@ -287,9 +288,7 @@ class LimitMet(_Operation):
 class ModelAnswered(_Operation):
     """A model has answered a run: lifts the limits that apply to it.
 
-    Args:
-        model: The run's model.
-        age: Seconds since its attempt started.
+    `age` is the seconds since its attempt started.
     """
 
     model: str
@@ -309,11 +308,7 @@ class ModelAnswered(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReleased(_Operation):
-    """The probing run ended without showing whether the limit holds.
-
-    Args:
-        run: The run.
-    """
+    """The probing run ended without showing whether the limit holds."""
 
     run: str
 
@@ -326,10 +321,7 @@ class ProbeReleased(_Operation):
 class OverrideLimit(_Operation):
     """A user blocks or allows an account, regardless of its limits.
 
-    Args:
-        move: What they order.
-        because: The reason shown by blocked runs.
-        seconds: For how long; None for until the user revokes it.
+    For so many seconds, or until the user revokes it; `because` is shown by blocked runs.
     """
 
     move: Literal["blocked", "allowed"]
@@ -345,8 +337,7 @@ class OverrideLimit(_Operation):
 class ForgetLimits(_Operation):
     """A user deletes the stored limits of an account.
 
-    Args:
-        model: Only limits about this model or family; None for everything, orders included.
+    Only limits about the model or family, if it is named; else everything, orders included.
     """
 
     model: str | None = None
@@ -383,8 +374,6 @@ def _with_probe(state: AccountState, some: list[AccountLimit], probe: Lease | No
 
 def plain_model(name: str) -> str:
     """`name` in the form in which models are compared, shown and typed; empty for the default."""
-    if not name:
-        return ""
     plain = "-".join(presentable(name.rpartition("/")[2], _LONGEST).lower().split())
     return "" if plain in {"default", "inherit", "auto"} else plain
 

@@ -7,6 +7,7 @@ until it resets or a model has answered one of them. The state and its changes a
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ...core.hint import Confidence
@@ -24,11 +25,12 @@ from .account_limits import (
     ProbeReleased,
     StartDelayed,
     StartRequest,
+    ordered_for_all,
     plain_model,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ...core.failure import Failure
     from ...core.moment import Moment
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from ..context import PlatformClock, RunContext
     from .account_limits import AccountState
 
-__all__ = ("PART", "RunLimits", "limits_of", "shared_store")
+__all__ = ("PART", "RunLimits", "limits_of")
 
 #: The part of a key under which accounts are stored.
 PART = "account"
@@ -50,47 +52,25 @@ _SPREAD, _LONGEST_SPREAD = 0.05, 30.0
 _NEWS = 30.0
 
 
-def shared_store(environ: Mapping[str, str]) -> Store | None:
-    """The store in which limits are shared with other machines; None if none is named."""
-    url = environ.get("MULLIGAN_STORE")
-    if not url:
-        return None
-    from ...stores.open import open_store
-
-    return open_store(url)
-
-
 def limits_of(
     context: RunContext, run: str, command: tuple[str, ...], adapter: AgentAdapter
 ) -> RunLimits | None:
     """The limits of a run's account; None for an unknown program."""
-    given = inherited(command, context.environ)
-    account, model = adapter.account(command, given), adapter.model(command, given)
+    account = adapter.account(command, inherited(command, context.environ))
     if account is None:
         return None
-    return RunLimits(
-        shared_store(context.environ) or context.runs.store(),
-        account,
-        run=run,
-        program=adapter.name,
-        model=model,
-        clock=context.platform.clock,
-        roll=context.platform.roll,
-    )
+    if url := context.environ.get("MULLIGAN_STORE"):  # shares limits with other machines
+        from ...stores.open import open_store
+
+        store = open_store(url)
+    else:
+        store = context.runs.store()
+    clock, roll = context.platform.clock, context.platform.roll
+    return RunLimits(store, account, run=run, program=adapter.name, clock=clock, roll=roll)
 
 
 class RunLimits:
-    """Limits of one account, as seen by one run.
-
-    Args:
-        store: Where it is shared.
-        account: The account that the run uses.
-        run: The run.
-        program: The adapter's name.
-        model: The model that the run names; empty for its program's default.
-        clock: Tells the time.
-        roll: Rolls the dice.
-    """
+    """Limits of one account, as seen by one run; `program` is the adapter's name."""
 
     def __init__(
         self,
@@ -99,36 +79,37 @@ class RunLimits:
         *,
         run: str,
         program: str,
-        model: str,
         clock: PlatformClock,
         roll: Callable[[], float],
     ) -> None:
         self._store, self._state = store, FailOpen(store.state)
         self._run, self._program = run, program
-        self._label, self._model = account.label, plain_model(model)
-        provider = presentable(account.provider, 80)
+        self._label, self._model = account.label, account.model and plain_model(account.model)
         # The account's own key, with a hash of its credential. An order for a program or a provider
         # applies to all of its accounts.
-        names = [Key(name, PART) for name in sorted({provider, program})]
-        self._key = Key(provider, PART, store.scoped(account.secret))
-        self._keys = (self._key, *names)
+        self._key = Key(account.provider, PART, store.scoped(account.secret))
+        keys = (self._key, Key(account.provider, PART), Key(program, PART))
+        self._wanted = tuple(zip(keys, repeat(ACCOUNT)))
         self._clock, self._roll = clock, roll
-        self._began = self._told = clock.now()
+        # When the last attempt began, and when its last answer was reported.
+        self._began = clock.now()
+        self._told = self._began - _NEWS
 
     def held(self) -> StartDelayed | None:
-        """Why the run must not start now, and for how long; None if it may."""
-        (state, moment), *named = [self._state.peek(key, ACCOUNT) for key in self._keys]
-        blocked = [held for state, moment in named if (held := state.blocked(moment)) is not None]
-        if blocked:
-            return max(blocked, key=lambda each: each.delay)
+        """Why an attempt must not begin now, and for how long; None if it may."""
+        self._began = self._clock.now()
+        self._told = self._began - _NEWS
+        (state, *named), moment = self._state.peek_all(self._wanted)
+        order = ordered_for_all(named, moment)
+        if isinstance(order, StartDelayed):
+            return order
         ask = StartRequest(run=self._run, model=self._model)
         after, answer = ask(state, moment)
         if after is not state:
             answer = self._state.transact(self._key, ask)
         if not isinstance(answer, StartDelayed):
             return None
-        is_allowed = any(each.ordered(at) == "allowed" for each, at in named)
-        if is_allowed and state.blocked(moment) is None:
+        if order is not None and state.blocked(moment) is None:
             return None
         spread = self._roll() * min(_LONGEST_SPREAD, _SPREAD * answer.delay)
         return StartDelayed(answer.delay + spread, answer.because, answer.resets_at)
@@ -139,19 +120,12 @@ class RunLimits:
         Cached state is not used while the store is down: it cannot show that a limit was lifted.
         """
         try:
-            rows = [self._store.state.peek(key, ACCOUNT) for key in self._keys]
+            states, moment = self._store.state.peek_all(self._wanted)
         except StoreError:
             return None
-        if any(each.blocked(moment) is not None for each, moment in rows):
-            return True
-        if any(each.ordered(moment) == "allowed" for each, moment in rows):
-            return False
-        return any(each.holds(self._model) for each in rows[0][0].limits)
-
-    def began(self) -> None:
-        """An attempt is about to be made."""
-        self._began = self._clock.now()
-        self._told = self._began - _NEWS
+        if (order := ordered_for_all(states, moment)) is not None:
+            return isinstance(order, StartDelayed)
+        return any(each.holds(self._model) for each in states[0].limits)
 
     def answered(self) -> None:
         """A model has answered the attempt: lift the limits that apply to it."""
@@ -167,12 +141,7 @@ class RunLimits:
             self._state.transact(self._key, answered)
 
     def ended(self, failure: Failure | None, *, is_success: bool) -> None:
-        """The attempt has ended.
-
-        Args:
-            failure: The limit to share with other runs; any other failure is ignored.
-            is_success: Whether the attempt succeeded.
-        """
+        """The attempt has ended; `failure` is shared with other runs if it is a limit."""
         if failure is not None and failure.kind.is_limit:
             self._state.transact(self._key, self._met(failure))
             return
@@ -184,7 +153,7 @@ class RunLimits:
 
     def _met(self, failure: Failure) -> LimitMet:
         hint = failure.hint
-        about = plain_model(failure.model)
+        about = failure.model and plain_model(failure.model)
         if about == THIS:
             about = self._model or OWN
         return LimitMet(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.redaction import presentable
 from ..git import interruptible, record_baseline, recover, restore_changes, set_aside
 from ..git.refs import load_all, load_baseline, reading
-from .output import tail
+from .outcome import tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,11 +73,7 @@ class TreeCleaner:
     def before(self, state: RunState, log: Path, stop: Stop, *, is_restart: bool) -> list[str]:
         """Clean the tree before an attempt; returns remarks for the user.
 
-        Args:
-            state: Where the run stands.
-            log: What the last attempt has printed.
-            stop: Set to interrupt it.
-            is_restart: Whether the attempt restarts the program without its session.
+        `log` is that of the last attempt; `is_restart` says that this one resumes no session.
 
         Raises:
             GitError: The tree cannot be cleaned; nothing is lost.
@@ -150,12 +146,8 @@ def _files(aside: SetAside) -> str:
 def last_message(log: Path, failure: str = "") -> str:
     """The last text that the agent wrote in an attempt; empty if it wrote none.
 
-    It becomes the message of a commit, so it is not the error that ended the attempt, nor what a
-    tool printed, nor the question that the agent was asked.
-
-    Args:
-        log: The attempt's log, without the suffix.
-        failure: The message that it failed with, which the agent did not say.
+    It becomes the message of a commit, so it is not the error that ended the attempt (`failure`),
+    nor what a tool printed, nor the question that the agent was asked.
     """
     printed, _ = tail(log)
     error = " ".join(failure.split())

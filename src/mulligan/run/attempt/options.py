@@ -72,8 +72,8 @@ class DriveOptions(NamedTuple):
     Args:
         park: What to do when the run has to wait: wait here, or return and leave it to a worker.
         is_now: Whether the next attempt ignores the account's limits.
-        may_restart: Whether a program may be restarted after a crash; overrides the run's own
-            option.
+        may_restart: Whether a program may be restarted after a crash, also if the run's options
+            do not say so.
     """
 
     park: Literal["wait", "exit"] = "wait"

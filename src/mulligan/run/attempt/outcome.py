@@ -1,4 +1,4 @@
-"""Reads the output of an ended attempt, and decides what follows.
+"""Reads the log of an ended attempt, and decides what follows.
 
 Only this module imports the patterns and the recovery rules, and only if needed: a generic program
 that exited with 0 and printed no JSON succeeded.
@@ -6,9 +6,10 @@ that exited with 0 and printed no JSON succeeded.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from .output import tail
+from .output import LOGS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from ..journal.entries import AttemptEnd
     from .recovery import Judged, RecoveryTerms
 
-__all__ = ("is_plainly_well", "read_attempt", "read_retry", "read_torn")
+__all__ = ("is_plainly_well", "read_attempt", "read_retry", "tail")
+
+# How much of a log is read to judge an attempt.
+_TAIL = 512 << 10
 
 
 def read_attempt(
@@ -26,49 +30,26 @@ def read_attempt(
     log: Path,
     adapter: AgentAdapter,
     terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
     retried: Outcome | None = None,
 ) -> Judged:
     """What follows from the end of an attempt, with the evidence.
 
-    Args:
-        end: How it ended.
-        log: Its log, without the suffix.
-        adapter: The program's adapter.
-        terms: What the run was told.
-        before: The attempts before it.
-        roll: One roll of the dice.
-        retried: The failure after which it was about to retry, if we stopped it for that.
+    `log` is its log, without the suffix; `retried` the failure after which it was about to retry,
+    if we stopped it for that.
     """
-    from .recovery import judge
+    from .recovery import judge, judge_torn
 
+    if end.stopped == "torn":
+        return judge_torn(end, _read(tail(log), adapter, terms.now, None), terms)
     outcome = None
     if not end.error:
         if end.stopped or end.signal is not None:
             # Read only the output before our signal; the exit code after it means nothing.
-            outcome = _outcome(log, adapter, terms.now, None)
+            outcome = _read(tail(log), adapter, terms.now, None)
         if outcome is None or not outcome.is_done:
             code = 1 if end.stopped else end.code
-            outcome = retried or _outcome(log, adapter, terms.now, code)
-    return judge(end, outcome, terms, before, roll=roll)
-
-
-def read_torn(
-    end: AttemptEnd,
-    log: Path,
-    adapter: AgentAdapter,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
-) -> Judged:
-    """Decide from its log what follows from an attempt whose supervisor died."""
-    from .recovery import judge_torn
-
-    outcome = _outcome(log, adapter, terms.now, None)
-    return judge_torn(end, outcome, terms, before, roll=roll)
+            outcome = retried or _read(tail(log), adapter, terms.now, code)
+    return judge(end, outcome, terms)
 
 
 def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Outcome:
@@ -78,8 +59,8 @@ def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Out
     from ...core.failure import Kind
     from ...core.hint import Confidence
 
-    stdout, stderr = (b"", reason.encode()) if reason else tail(log, _LAST_NOTICES)
-    outcome = _read(stdout, stderr, adapter, now, 1)
+    printed = (b"", reason.encode()) if reason else tail(log, _LAST_NOTICES)
+    outcome = _read(printed, adapter, now, 1)
     if outcome.failure is None or outcome.confidence is Confidence.HIGH:
         return outcome
     # The program still runs: do not stop it because of a guess.
@@ -90,12 +71,8 @@ def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Out
 _LAST_NOTICES = 32 << 10
 
 
-def _outcome(log: Path, adapter: AgentAdapter, now: float, code: int | None) -> Outcome:
-    return _read(*tail(log), adapter, now, code)
-
-
 def _read(
-    stdout: bytes, stderr: bytes, adapter: AgentAdapter, now: float, code: int | None
+    printed: tuple[bytes, bytes], adapter: AgentAdapter, now: float, code: int | None
 ) -> Outcome:
     from dataclasses import replace
 
@@ -103,8 +80,7 @@ def _read(
     from ...config.zone import local_zone
 
     outcome = read_output(
-        stdout,
-        stderr,
+        *printed,
         packs=load_packs().packs,
         now=now,
         zone=local_zone(),
@@ -123,3 +99,21 @@ def is_plainly_well(end: AttemptEnd, log: Path) -> bool:
     if end.code != 0 or end.stopped:
         return False
     return not any(b"{" in text for text in tail(log))
+
+
+def tail(log: Path, most: int = _TAIL) -> tuple[bytes, bytes]:
+    """The ends of stdout and stderr of an attempt, from before any stop signal."""
+    stdout, stderr = (_tail(log.with_suffix(suffix), most) for suffix in LOGS.values())
+    return stdout, stderr
+
+
+def _tail(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            text = file.read()
+    except OSError:  # it could not be kept
+        return b""
+    # Drop the first line: it is probably cut.
+    return text if size <= most else text.partition(b"\n")[2]

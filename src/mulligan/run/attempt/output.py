@@ -11,34 +11,36 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from ..journal.entries import AttemptEnd
 from ..listeners import RunListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from ..agents.adapter import OutputNote, OutputReader, Stream
+    from ...classify.output.reader import Outcome
+    from ..agents.adapter import Launch, OutputNote, OutputReader, Stream
+    from ..process.supervise import ProcessExit
 
 __all__ = (
     "AFTER",
     "HEAD",
     "LOGS",
     "REST",
-    "TAIL",
     "AttemptFacts",
     "AttemptLog",
     "AttemptOutput",
     "answer_in",
+    "discard",
     "read_again",
-    "tail",
 )
 
 # Suffixes of an attempt's log: output before our stop signal, and after it.
 LOGS: Mapping[Stream, str] = {"stdout": ".out", "stderr": ".err"}
 AFTER: Mapping[Stream, str] = {"stdout": ".after.out", "stderr": ".after.err"}
 
-# How much of a log is read to judge an attempt.
-TAIL = 512 << 10
+# How much of a log is kept once the disk is full.
+_MOST_ON_FULL_DISK = 512 << 10
 # How much of its beginning and, at least, of its end is kept: 64 MiB at most in all.
 HEAD, REST = 16 << 20, 24 << 20
 
@@ -52,8 +54,17 @@ _TOOL_QUIET = 3600.0
 _LONGEST_QUIET = 21_600.0
 
 
+# Most interrupted tool calls named in the prompt of a resumed session.
+_MOST_CALLS = 5
+
+
 class AttemptFacts:
-    """Facts read from an attempt's output so far.
+    """What is known about an attempt: how it was started, and what it has printed so far.
+
+    Args:
+        number: Its number.
+        launch: How it was started.
+        chosen: The session chosen for it, or the one that it resumes.
 
     Attributes:
         session: The session that the program itself named.
@@ -68,9 +79,14 @@ class AttemptFacts:
         cost: US dollars.
         tokens: Tokens, in and out.
         size: Bytes that it printed.
+        announced: The silence that it announced, in seconds, if it was stopped for that.
+        retried: The failure after which it was about to retry, if it was stopped for that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, number: int, launch: Launch, chosen: str = "") -> None:
+        self.number, self.launch, self._chosen = number, launch, chosen
+        self.announced = 0.0
+        self.retried: Outcome | None = None
         self.session = ""
         self.retries = self.row = 0
         self.is_work = self.is_lost = self.is_futile = False
@@ -97,13 +113,79 @@ class AttemptFacts:
         self.size += size
         self.has_spoken = self.has_spoken or stream == "stdout"
 
+    @property
+    def is_mute(self) -> bool:
+        """Whether it prints each step as an event and printed none, so it has done nothing."""
+        return self.launch.is_structured and not self.has_spoken
+
+    def resumable(self, *, is_cut_short: bool) -> str:
+        """The session to resume: the one that it named, else the one chosen for it.
+
+        The chosen one is used if the output names none or was cut short before it could. It is not
+        used if text came instead of events: then another program has that name.
+        """
+        if self.session:
+            return self.session
+        if self.launch.is_structured:
+            is_other = self.has_spoken and not self.has_events
+            return self._chosen if is_cut_short and not is_other else ""
+        return self._chosen if is_cut_short or self.size else ""
+
+    def ended(
+        self, at: float, exited: ProcessExit, *, idle: float | None, is_end_reported: bool
+    ) -> AttemptEnd:
+        """How the attempt ended, not yet judged.
+
+        `idle` is the limit that applied to it; `is_end_reported` says whether the program's
+        structured output always ends with a report.
+        """
+        is_mute, is_report_due = self.is_mute, self.launch.is_structured and is_end_reported
+        end = AttemptEnd(
+            at,
+            self.number,
+            exited.took,
+            exited.code,
+            exited.signal,
+            exited.stopped,
+            is_unstarted=exited.is_unstarted,
+            error=exited.error,
+            silent=idle,
+            announced=self.announced,
+            is_mute=is_mute,
+            has_answer=self.has_spoken,
+            is_unreported=is_mute or (self.has_events and is_report_due),
+            is_session_named=bool(self.session),
+        )
+        return self._told(end, is_cut_short=bool(exited.stopped) or exited.signal is not None)
+
+    def torn(self, at: float, took: float) -> AttemptEnd:
+        """The end of an attempt whose supervisor died, not yet judged."""
+        end = AttemptEnd(at, self.number, took, stopped="torn")
+        return self._told(end, is_cut_short=True)
+
+    def _told(self, end: AttemptEnd, *, is_cut_short: bool) -> AttemptEnd:
+        pending = ""
+        if self.pending:
+            from ...core.redaction import presentable
+
+            pending = "; ".join([presentable(call) for call in self.pending[:_MOST_CALLS]])
+        return end._replace(
+            session=self.resumable(is_cut_short=is_cut_short),
+            cost=self.cost,
+            tokens=self.tokens,
+            retries=self.retries,
+            is_work=self.is_work,
+            pending=pending,
+        )
+
 
 class AttemptOutput:
     """Logs, reads and shows one attempt's output.
 
     Args:
+        facts: What is known about the attempt; added to. If its launch is translated, the user sees
+            what the reader shows instead of stdout's bytes.
         reader: Reads its lines.
-        is_translated: Whether the user sees what the reader shows instead of stdout's bytes.
         log: Where the raw bytes go: this path with ``.out`` and ``.err``.
         show: Told what the user sees: (stream, bytes).
         listeners: Told of each note, after it was added to `facts`.
@@ -116,20 +198,19 @@ class AttemptOutput:
 
     def __init__(
         self,
+        facts: AttemptFacts,
         reader: OutputReader,
         *,
-        is_translated: bool,
         log: Path,
         show: Callable[[Stream, bytes], None],
         listeners: tuple[RunListener, ...] = (),
-        answered: Callable[[], None] = lambda: None,
+        answered: Callable[[], None] | None = None,
         retrying: Callable[[str, float], str] = lambda _reason, _quiet: "",
         is_tool_spared: bool = True,
     ) -> None:
-        self.facts = AttemptFacts()
-        self._is_tool_spared = is_tool_spared
+        self.facts, self._is_tool_spared = facts, is_tool_spared
         self._log, self._retrying = log, retrying
-        self._reader, self._is_translated, self._show = reader, is_translated, show
+        self._reader, self._is_translated, self._show = reader, facts.launch.is_translated, show
         # Most listeners are told of steps alone, and a program may print thousands of events.
         self._noted = [
             each.noted for each in listeners if type(each).noted is not RunListener.noted
@@ -139,25 +220,20 @@ class AttemptOutput:
             stream: AttemptLog(log.with_suffix(suffix)) for stream, suffix in LOGS.items()
         }
         self._parts: dict[Stream, _Lines] = {"stdout": _Lines(), "stderr": _Lines()}
-        self._quiet_until = 0.0
+        self._heard_at = self._quiet_until = 0.0
         self._is_retrying = self._is_ending = False
         self._reason, self._announced = "", 0.0
 
     def take(self, stream: Stream, chunk: bytes) -> None:
+        self._heard_at = monotonic()
         self.facts.heard(stream, len(chunk))
         self._logs[stream].write(chunk)
         if stream == "stderr" or not self._is_translated:
             self._show(stream, chunk)
         for line in self._parts[stream].add(chunk):
-            self._read(self._reader.line(stream, line))
-        self._end_what_leads_nowhere()
-
-    def _end_what_leads_nowhere(self) -> None:
-        """Stop the program if it cannot succeed or should not retry by itself.
-
-        Raises:
-            StopProgram: The supervisor shall stop it.
-        """
+            if (note := self._reader.line(stream, line)) is not None:
+                self._read(note)
+        # Stop the program if it cannot succeed or should not retry by itself.
         is_retrying, self._is_retrying = self._is_retrying, False
         if self._is_ending:
             return
@@ -165,7 +241,7 @@ class AttemptOutput:
         if not why and is_retrying:
             why = self._retrying(self._reason, self._announced)
         if why:
-            from ..process.watchdog import StopProgram
+            from ..process.supervise import StopProgram
 
             raise StopProgram(why)
 
@@ -187,24 +263,19 @@ class AttemptOutput:
             return max(self._quiet_until, self._heard_at + _TOOL_QUIET)
         return self._quiet_until
 
-    _heard_at = 0.0
-
-    def _read(self, note: OutputNote | None) -> None:
-        if note is None:
-            return
+    def _read(self, note: OutputNote) -> None:
         self.facts.add(note)
         self._is_retrying = not note.is_work and (
             self._is_retrying or note.is_retry or note.quiet > 0
         )
         self._reason = note.reason if note.is_retry else self._reason
-        self._heard_at = monotonic()
         # The idle limit starts after the announced wait, when the program sends its request.
         quiet, self._announced = min(note.quiet, _LONGEST_QUIET), note.quiet
         self._quiet_until = self._heard_at + quiet if quiet else 0.0
         for stream, text in note.shown if self._is_translated else ():
             if stream == "stderr" or not self._is_ending:  # the answer came before our signal
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
-        if note.is_work:
+        if note.is_work and self._answered is not None:
             self._answered()
         for noted in self._noted:
             noted(note, self.facts)
@@ -225,9 +296,10 @@ class AttemptOutput:
 
     def _close_with(self, note: OutputNote | None) -> None:
         try:
-            self._read(note)
+            if note is not None:
+                self._read(note)
         except BrokenPipeError:
-            self._show = _nowhere
+            self._show = discard
 
     def remarks(self) -> list[str]:
         """What its user should know about the logs."""
@@ -238,7 +310,8 @@ class AttemptOutput:
         return [f"its log has not all that it printed: {trouble}"] if trouble else []
 
 
-def _nowhere(_stream: Stream, _chunk: bytes) -> None: ...
+def discard(_stream: Stream, _chunk: bytes) -> None:
+    """Shows nothing."""
 
 
 class _Lines:
@@ -270,28 +343,8 @@ class _Lines:
         return lines
 
 
-def tail(log: Path, most: int = TAIL) -> tuple[bytes, bytes]:
-    """The ends of stdout and stderr of an attempt, from before any stop signal."""
-    return _tail(log.with_suffix(LOGS["stdout"]), most), _tail(
-        log.with_suffix(LOGS["stderr"]), most
-    )
-
-
-def _tail(path: Path, most: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - most))
-            text = file.read()
-    except OSError:  # it could not be kept
-        return b""
-    # Drop the first line: it is probably cut.
-    return text if size <= most else text.partition(b"\n")[2]
-
-
-def read_again(log: Path, reader: OutputReader) -> AttemptFacts:
-    """The facts of an attempt whose supervisor died, from its log."""
-    facts = AttemptFacts()
+def read_again(log: Path, reader: OutputReader, facts: AttemptFacts) -> None:
+    """Add to `facts` what the log of an attempt says whose supervisor died."""
     for stream, suffix in LOGS.items():
         try:
             with log.with_suffix(suffix).open("rb") as file:
@@ -302,7 +355,6 @@ def read_again(log: Path, reader: OutputReader) -> AttemptFacts:
                         facts.add(note)
         except OSError:  # it could not be kept
             continue
-    return facts
 
 
 def answer_in(log: Path, reader: OutputReader) -> Iterator[bytes]:
@@ -366,7 +418,7 @@ class AttemptLog:
         except OSError as trouble:
             self.trouble = trouble.strerror or str(trouble)
             # Shrink the log to half its size: the journal needs the space.
-            self._most = min(TAIL, self._size // 2)
+            self._most = min(_MOST_ON_FULL_DISK, self._size // 2)
             self._cut()
             self._squeeze(data)
 

@@ -30,8 +30,6 @@ from ...core.policy import Policy
 from ..journal.entries import INTERRUPTED, UNASKED, AttemptEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...classify.output.reader import Outcome
     from ...classify.times.server_formats import ResetTime
     from ..journal.entries import Then
@@ -73,6 +71,8 @@ class RecoveryTerms:
         deadline_at: The run's deadline, in epoch seconds; None for none.
         is_known: Whether it is an agent program that we know.
         now: Epoch seconds.
+        before: The attempts before the one that is judged, in order.
+        roll: One roll of the dice.
     """
 
     policy: Policy
@@ -83,6 +83,8 @@ class RecoveryTerms:
     deadline_at: float | None = None
     is_known: bool = False
     now: float = 0.0
+    before: tuple[AttemptEnd, ...] = ()
+    roll: float = 0.0
 
 
 # The end of an attempt with the decision on it, and the failure; None if there was none.
@@ -125,24 +127,12 @@ def advice_for(failure: Failure, program: str) -> str:
     return _ADVICE.get(failure.kind, "").format(program=program)
 
 
-def judge(
-    end: AttemptEnd,
-    outcome: Outcome | None,
-    terms: RecoveryTerms,
-    before: Iterable[AttemptEnd],
-    *,
-    roll: float,
-) -> Judged:
+def judge(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Judged:
     """Decide what follows from the end of an attempt.
 
-    Args:
-        end: How it ended.
-        outcome: What its output said before any signal of ours; None if it was not read.
-        terms: What the run was told.
-        before: The attempts before this one, in order.
-        roll: One roll of the dice.
+    `outcome` is what its output said before any signal of ours; None if it was not read.
     """
-    judged, failure = _judge(end, outcome, terms, tuple(before), roll=roll)
+    judged, failure = _judge(end, outcome, terms)
     if failure is None:
         return judged, None
     if outcome is None or outcome.failure is not failure:
@@ -151,14 +141,7 @@ def judge(
     return judged._replace(message=outcome.message, reading=reading), failure
 
 
-def _judge(
-    end: AttemptEnd,
-    outcome: Outcome | None,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
-) -> Judged:
+def _judge(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Judged:
     if outcome is not None and outcome.is_done and (end.stopped or not end.code):
         # It reported success; if it hung or died afterwards, its work is not repeated.
         because = "the program reported its success" + (_LEFT if outcome.is_work_left else "")
@@ -166,10 +149,10 @@ def _judge(
     if end.stopped and end.stopped not in _FOR_ITS_OWN_SAKE:
         return _ended_by_us(end, terms)
     if end.error:
-        return _not_started(end, terms, before, roll=roll)
+        return _not_started(end, terms)
     failure = trouble(end, outcome, terms)
     if failure is None and end.is_unreported:
-        return _in_doubt(end, terms, before, roll=roll)
+        return _in_doubt(end, terms)
     if failure is None:
         is_left = outcome is not None and outcome.is_work_left
         because = "the program succeeded" + (_LEFT if is_left else "")
@@ -178,17 +161,10 @@ def _judge(
     reset = outcome.reset if outcome is not None and is_said else None
     is_guess = outcome is not None and is_said and outcome.confidence is Confidence.LOW
     answer = _guessed if is_guess else _answer
-    return answer(failure, reset, end, terms, before, roll=roll)
+    return answer(failure, reset, end, terms)
 
 
-def judge_torn(
-    end: AttemptEnd,
-    outcome: Outcome,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
-) -> Judged:
+def judge_torn(end: AttemptEnd, outcome: Outcome, terms: RecoveryTerms) -> Judged:
     """Decide what follows from an attempt that is `begun` in the journal and whose supervisor died.
 
     It counts as started even without a log: the disk may have been full. A success or a limit in
@@ -201,7 +177,7 @@ def judge_torn(
     failure = outcome.failure
     if failure is not None and outcome.is_structured and failure.kind.is_limit:
         as_if = end._replace(code=1, stopped="")
-        judged, failure = judge(as_if, outcome, terms, before, roll=roll)
+        judged, failure = judge(as_if, outcome, terms)
         return judged._replace(code=end.code, stopped=end.stopped), failure
     if terms.can_resume or terms.may_restart:
         how = "its session is resumed" if terms.can_resume else "it is restarted"
@@ -232,13 +208,11 @@ def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptE
     return end._replace(message=message, is_lost=True, then="again", until=end.at, because=because)
 
 
-# Reasons for which the watchdog stops a program; all other reasons are requests.
+# Reasons for which the supervisor stops a program; all other reasons are requests.
 _FOR_ITS_OWN_SAKE = frozenset({"idle", "timeout", "futile", "announced", "final"})
 
 # Failures that neither waiting nor retrying fixes.
-_FINAL = frozenset({
-    *(Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT),
-})  # fmt: skip
+_FINAL = {Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT}
 
 # Refusals before the program is stopped, if not two: a key may be renewed meanwhile, credit is not.
 _FINAL_REFUSALS = {Kind.BILLING: 1}
@@ -249,12 +223,8 @@ def better_ended(
 ) -> Literal["", "announced", "final"]:
     """Why to stop a program that retries by itself; empty to let it retry.
 
-    Args:
-        outcome: The reading of its output, as if it had exited now.
-        terms: What the run was told.
-        quiet: Seconds for which it will be silent, as it announced.
-        row: How often it retried since the last answer of a model.
-        is_mute: Whether it prints each step as an event, and has printed none.
+    `outcome` is the reading of its output as if it had exited now, `quiet` the silence that it
+    announced, `row` how often it retried since a model answered.
     """
     failure, policy = outcome.failure, terms.policy
     kind = Kind.UNKNOWN if failure is None else failure.kind
@@ -283,13 +253,7 @@ def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     return _followed_by(end, "pause", because, exit=code)
 
 
-def _not_started(
-    end: AttemptEnd,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
-) -> Judged:
+def _not_started(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     """Decide what follows if the program could not be started, or not be watched to its end."""
     because = end.error
     if end.is_unstarted:
@@ -299,7 +263,7 @@ def _not_started(
             reach=Reach.NEVER_SENT,
             because="nothing was started",
         )
-        return _answer(lacking, None, end, terms, before, roll=roll)
+        return _answer(lacking, None, end, terms)
     advice = _MISSING if end.code == _NOT_FOUND else _UNSTARTED
     missing = Failure(kind=Kind.CLIENT, message=because, because=because)
     return _followed_by(
@@ -380,13 +344,7 @@ def _announced(said: Failure | None, end: AttemptEnd) -> Failure:
     return replace(said, hint=hint, because=f"{said.because or because}; {source}")
 
 
-def _in_doubt(
-    end: AttemptEnd,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
-) -> Judged:
+def _in_doubt(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     """Decide what follows from exit code 0 if the structured output lacks its end.
 
     A session that the program itself named contains its work, so resuming it repeats nothing; this
@@ -403,8 +361,8 @@ def _in_doubt(
         because="no report",
     )
     is_harmless = terms.may_restart or (terms.can_resume and end.is_session_named)
-    if is_harmless and not (before and before[-1].is_doubt):
-        judged, _ = _answer(failure, None, end, terms, before, roll=roll)
+    if is_harmless and not (terms.before and terms.before[-1].is_doubt):
+        judged, _ = _answer(failure, None, end, terms)
         return judged._replace(is_doubt=True), failure
     because = "it is unclear whether it finished, and restarting it could repeat its work"
     judged, _ = _stopped_in_doubt(end, because, failure, UNSURE)
@@ -416,13 +374,7 @@ _PATIENCE = 60.0
 
 
 def _guessed(
-    failure: Failure,
-    reset: ResetTime | None,
-    end: AttemptEnd,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
+    failure: Failure, reset: ResetTime | None, end: AttemptEnd, terms: RecoveryTerms
 ) -> Judged:
     """Decide what follows from a failure whose kind is guessed because no pattern matched its text.
 
@@ -434,12 +386,11 @@ def _guessed(
         because = f"{failure.because}; that may be a limit, but restarting could repeat its work"
         return _stopped_in_doubt(end, because, failure, HARMLESS)
     if is_limit:
-        judged, _ = _answer(failure, reset, end, terms, before, roll=roll)
-        worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
-        if judged.then != "again" or any(each.is_probe for each in before[worked:]):
+        judged, _ = _answer(failure, reset, end, terms)
+        if judged.then != "again" or _was_probed(terms):
             return judged, failure
         because = f"{failure.because}; that may be a limit: one attempt in a minute"
-        until = terms.now + _PATIENCE * (1 + roll / 2)
+        until = terms.now + _PATIENCE * (1 + terms.roll / 2)
         return judged._replace(because=because, until=until, is_probe=True), failure
     because = f"the failure is not known for sure: {failure.because}"
     advice = advice_for(replace(failure, kind=Kind.UNKNOWN), terms.program)
@@ -455,25 +406,19 @@ def _stopped_in_doubt(end: AttemptEnd, because: str, failure: Failure, advice: s
 
 
 def _answer(
-    failure: Failure,
-    reset: ResetTime | None,
-    end: AttemptEnd,
-    terms: RecoveryTerms,
-    before: tuple[AttemptEnd, ...],
-    *,
-    roll: float,
+    failure: Failure, reset: ResetTime | None, end: AttemptEnd, terms: RecoveryTerms
 ) -> Judged:
-    now, code = terms.now, _exit(end)
+    now, roll, code = terms.now, terms.roll, _exit(end)
     if not terms.can_resume and not terms.may_restart and _is_cut_off(end):
         because = f"{failure.message or failure.kind}: restarting it could repeat its work"
         return _stopped_in_doubt(end, because, failure, HARMLESS)
-    if probe := _could_be_over(failure, reset, before):
+    if probe := _could_be_over(failure, reset, terms):
         # The probe counts as an attempt: attempts and time must be left for it.
         soon = replace(failure, hint=Hint(delay=1 + roll, source=probe))
-        asked = _call(terms, before).failed(soon, now=now, wall=now, roll=roll)
+        asked = _call(terms).failed(soon, now=now, wall=now, roll=roll)
         if not isinstance(asked, GiveUp):
             return _followed_by(end, "again", probe, failure, until=now + 1 + roll, is_probe=True)
-    call = _call(terms, before)
+    call = _call(terms)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
     if isinstance(decision, GiveUp):
@@ -498,13 +443,15 @@ def _answer(
     return _followed_by(end, "again", decision.because, failure, until=until)
 
 
-def _could_be_over(
-    failure: Failure, reset: ResetTime | None, before: tuple[AttemptEnd, ...]
-) -> str:
+def _was_probed(terms: RecoveryTerms) -> bool:
+    """Whether the limit was probed since a model answered: one probe per series of failures."""
+    worked = max((at for at, each in enumerate(terms.before) if each.is_work), default=0)
+    return any(each.is_probe for each in terms.before[worked:])
+
+
+def _could_be_over(failure: Failure, reset: ResetTime | None, terms: RecoveryTerms) -> str:
     """Why a limit may have reset already; empty if not, or if a probe was made."""
-    # One probe per series of failures.
-    worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
-    if not failure.kind.is_limit or any(each.is_probe for each in before[worked:]):
+    if not failure.kind.is_limit or _was_probed(terms):
         return ""
     if failure.hint is not None and failure.hint.confidence is Confidence.LOW:
         return f"{failure.hint.source} may have passed already: one attempt before waiting for it"
@@ -536,16 +483,17 @@ def _exit(end: AttemptEnd) -> int:
     return end.code or 1
 
 
-def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
+def _call(terms: RecoveryTerms) -> Call:
     """The earlier attempts of this run as the `Call` that the core's `decide` takes.
 
     An attempt in which a model answered resets the counts per kind, and patience. A wait that the
     server asked for resets patience, too. The total of attempts is never reset.
     """
-    policy = terms.policy
-    if policy.patience is None:
-        policy = replace(policy, patience=max(policy.horizon, policy.bound))
+    policy, before = terms.policy, terms.before
+    # An entry for a refused attempt has the number of the attempt before it.
+    count = len({each.attempt for each in before if each.attempt})
     call = Call(policy, Effects.IDEMPOTENT, name=terms.program)
+    call.attempt = count + 1
     if terms.deadline_at is not None:
         call.deadline_at = terms.deadline_at
     for ended in before:
@@ -564,6 +512,6 @@ def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
             call.first_failed_at = ended.at
     if before:
         call.spent = max(0.0, terms.now - before[0].at)  # waits, and attempts after the first
-    # An entry for a refused attempt has the number of the attempt before it.
-    call.attempt = len({each.attempt for each in before if each.attempt}) + 1
+    if policy.patience is None and call.first_failed_at is not None:
+        call.policy = replace(policy, patience=max(policy.horizon, policy.bound))
     return call

@@ -1,10 +1,10 @@
 """Drives one run from its state in the journal until it ends, parks or is stopped.
 
-    look ─▶ waiting ──time──▶ account open? ──▶ attempt ─▶ read ─▶ look …
-             └─parked: exit      └─later: moved
+    state ─▶ waiting ──time──▶ account open? ──▶ attempt ─▶ read ─▶ state …
+              └─parked: exit      └─later: moved
 
-All state is in the journal, which is read at the start of each round. So a process that resumes a
-run after a crash does what the previous one would have done.
+Each round acts on the state of the run as the journal has it, and on nothing else. So a process
+that resumes a run after a crash does what the previous one would have done.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import Fenced, GitError, GitStopped, SettingError
+from ..agents.adapter import LaunchRequest
 from ..agents.catalogue import program_name, recognise
 from ..journal.entries import (
     INTERRUPTED,
@@ -26,11 +27,11 @@ from ..journal.entries import (
     RunRemark,
     RunRescheduled,
 )
+from ..journal.state import OPEN, state_of
 from ..process.orphans import marked
 from .options import RunOptions
-from .outcome import is_plainly_well, read_attempt, read_retry, read_torn
-from .output import AttemptOutput, read_again
-from .record import AttemptRecord
+from .outcome import is_plainly_well, read_attempt, read_retry
+from .output import AttemptFacts, AttemptOutput, read_again
 
 if TYPE_CHECKING:
     from ...classify.output.reader import Outcome
@@ -74,17 +75,7 @@ def _new_session() -> str:
 
 
 class Runner:
-    """Drives one run that this process has claimed.
-
-    Args:
-        context: Its store, environment, clocks, stop and listeners.
-        claimed: The run.
-        state: Its state.
-        how: How it is driven.
-        stdin: What the user gave it to read.
-        policy: The rules; those that the run was made with by default.
-        cleaner: Cleans the tree before a retry; None to leave it alone.
-    """
+    """Drives one run that this process has claimed; arguments as for `drive_run`."""
 
     def __init__(
         self,
@@ -113,9 +104,12 @@ class Runner:
         self._claimed, self._state, self._options = claimed, state, options
         self._park, self._is_now = how.park, how.is_now
         self._stdin, self._cleaner = stdin, cleaner
-        self._folder, self._cwd = self._runs.files(claimed.id), Path(made.cwd)
+        self._begins_anew = cleaner is not None and cleaner.always_restarts
+        self._folder, self._cwd = claimed.folder, Path(made.cwd)
         self._command = self._runs.command(claimed.id)
         self._adapter = recognise(self._command, made.agent)
+        # Seconds of silence before the program is stopped; None for any.
+        self._idle = self._adapter.idle if options.idle is None else options.idle or None
         self._deadline_at = None if options.deadline is None else made.at + options.deadline
         # Loaded at the first failure.
         self._policy = cache(lambda: (policy or options.load_policy()).but(horizon=state.horizon))
@@ -135,18 +129,25 @@ class Runner:
         try:
             return self._driven()
         except Fenced as fenced:
-            state = self._runs.look(self._claimed.id)
-            if state is None or state.status != "cancelled":
+            self._look()
+            if self._state.status != "cancelled":
                 because = f"run {self._claimed.id} was taken over by another process"
                 raise SettingError(because) from fenced
-            self._over(state)
+            self._over(self._state)
             return _INTERRUPTED
 
+    def _look(self) -> None:
+        """Read what was written to the journal since, also by other processes."""
+        state = self._runs.look(self._claimed.id, self._state)
+        assert state is not None  # noqa: S101 -- this process holds it
+        self._state = state
+
     def _driven(self) -> int:
-        state: RunState | None = self._state
         while True:
-            assert state is not None  # noqa: S101 -- this process holds it
-            if not state.is_open:
+            if self._stop.is_set:  # perhaps because the run was cancelled
+                self._look()
+            state = self._state
+            if state.status not in OPEN:
                 self._over(state)
                 return _INTERRUPTED if state.status == "cancelled" else state.exit
             if self._stop.reason == "interrupt" and state.status == "new":
@@ -162,10 +163,9 @@ class Runner:
                 if self._park == "exit":
                     self._over(state)
                     return EX_TEMPFAIL
-                self._wait(state.until, state, is_watching=state.waits_for_limit)
+                self._wait(state.until, is_watching=state.waits_for_limit)
             elif self._is_open(state):
                 self._attempt(state)
-            state = self._runs.look(self._claimed.id, state)
 
     def _stopped(self, state: RunState) -> int:
         """Report that this process stops; the exit code says whether a worker continues the run."""
@@ -182,7 +182,7 @@ class Runner:
 
     # Waiting
 
-    def _wait(self, until: float, state: RunState, *, is_watching: bool = False) -> None:
+    def _wait(self, until: float, *, is_watching: bool = False) -> None:
         """Wait until `until`, a stop, a wake-up by another process, or the lifting of the limit."""
         clock, limits = self._clock, self._limits if is_watching else None
         watched = limits if limits is not None and limits.is_limited() else None
@@ -191,7 +191,12 @@ class Runner:
         while (left := until - clock.wall()) > 0:
             for listener in self._context.listeners:
                 listener.waiting(until, left)
-            if self._platform.wait(self._stop, min(left, 1.0)) or self._was_woken(state):
+            if self._platform.wait(self._stop, min(left, 1.0)):
+                return
+            before = self._state
+            self._look()
+            if self._state is not before and self._state.because == WOKEN:
+                self._is_now = True
                 return
             now = clock.wall()
             if watched is None or left < FAR or 0 <= now - looked < GLANCE:
@@ -202,14 +207,6 @@ class Runner:
                 self._write(RunRescheduled(now, soon, LIFTED), f"lifted-{now}")
                 return
 
-    def _was_woken(self, state: RunState) -> bool:
-        """Whether another process has written to the journal that the next attempt is due now."""
-        found = self._runs.look(self._claimed.id, state)
-        if found is None or found.steps == state.steps or found.because != WOKEN:
-            return False
-        self._is_now = True
-        return True
-
     def _is_open(self, state: RunState) -> bool:
         """Whether the account's limits allow an attempt; if not, reschedule or refuse the run."""
         held = None if self._limits is None else self._limits.held()
@@ -218,7 +215,7 @@ class Runner:
             return True
         now = self._clock.wall()
         if held.delay <= _SHORT_HOLD:
-            self._wait(now + held.delay, state)
+            self._wait(now + held.delay)
             return False
         if held.delay == inf:
             self._write(RunRescheduled(now, now + _BLOCKED, held.because), f"blocked-{state.steps}")
@@ -243,24 +240,29 @@ class Runner:
     # Attempts
 
     def _attempt(self, state: RunState) -> None:
-        number = state.attempts + 1
-        if self._is_refused(state) or not self._is_tree_clean(state):
+        if self._is_refused(state):
             return
+        if self._cleaner is not None and not self._is_tree_clean(state, self._cleaner):
+            return
+        number = state.attempts + 1
         how, launch = self._launch(state, number)
+        reader = self._adapter.reader(launch)
         session = launch.session or (state.session if how == "resume" else "")
+        facts = AttemptFacts(number, launch, session)
         printed = AttemptOutput(
-            self._adapter.reader(launch),
-            is_translated=launch.is_translated,
-            log=self._log(number),
+            facts,
+            reader,
+            log=self._folder / f"attempt-{number}",
             show=self._context.output,
             listeners=self._context.listeners,
-            answered=self._answered,
-            retrying=lambda reason, quiet: self._better_ended(attempt, reason, quiet),
+            answered=None if self._limits is None else self._limits.answered,
+            retrying=lambda reason, quiet: self._better_ended(facts, reason, quiet),
             is_tool_spared=self._options.idle is None,
         )
-        attempt = AttemptRecord(number, session, launch, printed.facts)
-        if self._limits is not None:
-            self._limits.began()
+        # By these marks its processes are found.
+        marks = (self._claimed.id, f"{self._claimed.id}.{number}")
+        environ = marked({**self._context.environ, **launch.environ}, *marks)
+        timeout = self._timeout(state, self._clock.wall())
         begun = AttemptBegun(self._clock.wall(), number, how, session, state.because)
         try:
             # Last before the start: from here on the attempt counts as started.
@@ -268,12 +270,12 @@ class Runner:
             result = self._platform.supervise(
                 launch.argv,
                 cwd=self._cwd,
-                environ=self._marked(launch, number),
+                environ=environ,
                 # A resumed session has already read it.
                 stdin=None if how == "resume" else self._stdin,
                 sink=printed,
                 idle=self._idle,
-                timeout=self._timeout(state, begun.at),
+                timeout=timeout,
                 stop=self._stop,
                 counts_cpu=not launch.is_structured,
             )
@@ -281,38 +283,32 @@ class Runner:
             printed.close()
         if result.stopped or result.signal is not None:
             # Processes that it detached could change the same files as the next attempt.
-            self._platform.end_leftovers(f"{self._claimed.id}.{number}")
+            self._platform.end_leftovers(marks[1])
         remarks = printed.remarks()
-        end = attempt.ended(
+        end = facts.ended(
             self._clock.wall(),
             result,
             idle=self._idle,
             is_end_reported=self._adapter.is_end_reported,
         )
-        given = self._given_back()
+        remarks = [*self._given_back(), *remarks]
         # Not for a session that the user named: only the user can fix that.
-        is_lost = printed.facts.is_lost and how == "resume"
-        self._ended(state, end, is_lost=is_lost, retried=attempt.retried)
-        self._remark([*given, *remarks])
+        is_lost = facts.is_lost and how == "resume"
+        self._ended(state, end, is_lost=is_lost, retried=facts.retried)
+        self._remark(remarks)
 
-    def _better_ended(self, attempt: AttemptRecord, reason: str, quiet: float) -> str:
+    def _better_ended(self, facts: AttemptFacts, reason: str, quiet: float) -> str:
         """Why a program that tries again by itself is better ended; empty to let it."""
         from .recovery import better_ended
 
-        now, facts = self._clock.wall(), attempt.facts
+        now = self._clock.wall()
         if facts.pending:  # a tool is still running
             return ""
-        retried = read_retry(self._log(attempt.number), reason, self._adapter, now)
-        session = "" if self._begins_anew else attempt.session(is_cut_short=True)
-        why = better_ended(
-            retried,
-            self._terms(session, now),
-            quiet=quiet,
-            row=facts.row,
-            is_mute=attempt.is_mute,
-        )
+        retried = read_retry(self._log(facts.number), reason, self._adapter, now)
+        terms = self._terms(facts.resumable(is_cut_short=True), now)
+        why = better_ended(retried, terms, quiet=quiet, row=facts.row, is_mute=facts.is_mute)
         if why:
-            attempt.announced, attempt.retried = quiet, retried
+            facts.announced, facts.retried = quiet, retried
         return why
 
     def _is_refused(self, state: RunState) -> bool:
@@ -359,13 +355,11 @@ class Runner:
         )
         self._write(step, f"refused-{state.steps}")
 
-    def _is_tree_clean(self, state: RunState) -> bool:
+    def _is_tree_clean(self, state: RunState, cleaner: TreeCleaner) -> bool:
         """Prepare the tree for an attempt, cleaned unless it is the first; False if that failed."""
-        if self._cleaner is None:
-            return True
         try:
             log, is_restart = self._log(state.attempts), not self._can_resume(state)
-            said = self._cleaner.before(state, log, self._stop, is_restart=is_restart)
+            said = cleaner.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
             if not isinstance(error, GitStopped):  # a resume repeats this step
                 self._refuse(state, f"the tree could not be made clean for the retry: {error}")
@@ -388,12 +382,9 @@ class Runner:
 
     def _remark(self, texts: list[str]) -> None:
         for text in texts:
-            now = self._clock.wall()
-            self._write(RunRemark(now, text), f"remark-{os.urandom(4).hex()}")
+            self._write(RunRemark(self._clock.wall(), text), f"remark-{os.urandom(4).hex()}")
 
     def _launch(self, state: RunState, number: int) -> tuple[How, Launch]:
-        from ..agents.adapter import LaunchRequest
-
         adapter, command, environ = self._adapter, self._command, self._context.environ
         own_retries = self._options.own_retries
         if self._can_resume(state):
@@ -416,19 +407,6 @@ class Runner:
             return False
         return bool(state.session) and self._adapter.can_resume
 
-    @property
-    def _begins_anew(self) -> bool:
-        return self._cleaner is not None and self._cleaner.always_restarts
-
-    def _marked(self, launch: Launch, number: int) -> dict[str, str]:
-        """The environment of an attempt, with the marks by which its processes are found."""
-        environ = marked({**self._context.environ, **launch.environ}, self._claimed.id)
-        return marked(environ, f"{self._claimed.id}.{number}")
-
-    def _answered(self) -> None:
-        if self._limits is not None:
-            self._limits.answered()
-
     def _ended(
         self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None
     ) -> None:
@@ -439,28 +417,21 @@ class Runner:
 
             end = without_session(end, state.ended)
         elif self._is_known or not is_plainly_well(end, log):
-            session = "" if self._begins_anew else end.session or state.session
-            terms, roll = self._terms(session, end.at), self._platform.roll()
-            end, failure = read_attempt(
-                end, log, adapter, terms, state.ended, roll=roll, retried=retried
-            )
+            terms = self._terms(end.session or state.session, end.at)
+            end, failure = read_attempt(end, log, adapter, terms, retried)
         self._write_end(end, failure, f"ended-{end.attempt}")
 
     def _mend(self, state: RunState) -> None:
         """Find out how an attempt ended whose supervisor died, and write that to the journal."""
-        from ..agents.adapter import LaunchRequest
-
         self._platform.end_leftovers(self._claimed.id)
         given = self._given_back()
         begun, adapter, now = state.begun[-1], self._adapter, self._clock.wall()
         log = self._log(begun.attempt)
         past = adapter.start(self._command, LaunchRequest(environ=self._context.environ))
-        facts = read_again(log, adapter.reader(past))
-        attempt = AttemptRecord(begun.attempt, begun.session, past, facts)
-        torn = attempt.torn(now, max(0.0, now - begun.at))
-        terms = self._terms("" if self._begins_anew else torn.session, now)
-        roll = self._platform.roll()
-        end, failure = read_torn(torn, log, adapter, terms, state.ended, roll=roll)
+        facts = AttemptFacts(begun.attempt, past, begun.session)
+        read_again(log, adapter.reader(past), facts)
+        torn = facts.torn(now, max(0.0, now - begun.at))
+        end, failure = read_attempt(torn, log, adapter, self._terms(torn.session, now))
         self._write_end(end, failure, f"torn-{begun.attempt}")
         self._remark(given)
 
@@ -475,7 +446,12 @@ class Runner:
         return self._folder / f"attempt-{number}"
 
     def _write(self, step: JournalEntry, name: str) -> None:
-        self._runs.write(self._claimed, step, name)
+        """Write a step to the journal, and tell the listeners before it is taken."""
+        place, before = self._runs.write(self._claimed, step, name), self._state
+        if place == before.steps + 1:  # no other process has written meanwhile
+            self._state = state_of((step,), (self._claimed.epoch,), before=before) or before
+        else:
+            self._look()
         for listener in self._context.listeners:
             listener.step(step)
 
@@ -485,12 +461,6 @@ class Runner:
             listener.over(state)
 
     # Settings of an attempt, from the options and the adapter
-
-    @property
-    def _idle(self) -> float | None:
-        """Seconds of silence before the program is stopped; None for any."""
-        asked = self._options.idle
-        return self._adapter.idle if asked is None else asked or None
 
     def _timeout(self, state: RunState, now: float) -> float | None:
         """Seconds for the next attempt: its own, and what the deadline leaves; None for any."""
@@ -509,10 +479,12 @@ class Runner:
         return RecoveryTerms(
             policy=self._policy(),
             program=program_name(self._command),
-            can_resume=self._adapter.can_resume and bool(session),
+            can_resume=self._adapter.can_resume and bool(session) and not self._begins_anew,
             may_restart=self._options.may_restart,
             is_exit_trusted=self._adapter.is_exit_trusted,
             deadline_at=self._deadline_at,
             is_known=self._is_known,
             now=now,
+            before=self._state.ended,
+            roll=self._platform.roll(),
         )

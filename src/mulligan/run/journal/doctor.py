@@ -37,13 +37,7 @@ _MOST = 5
 
 
 class Check(NamedTuple):
-    """The result of one check.
-
-    Args:
-        about: What was checked, in a word.
-        what: What was found.
-        advice: What to do about it; empty where nothing is wrong.
-    """
+    """The result of one check: about what, what was found, and what to do if that is wrong."""
 
     about: str
     what: str
@@ -55,12 +49,7 @@ class Check(NamedTuple):
 
 
 def examine(folder: Path, now: float) -> Iterator[Check]:
-    """All checks of the runs in `folder`, in the order in which to fix problems.
-
-    Args:
-        folder: Where state is kept.
-        now: Epoch seconds.
-    """
+    """All checks of the runs in `folder`, in the order in which to fix problems."""
     if not folder.exists():
         yield Check("home", f"{folder} does not exist: nothing was kept here yet")
         return

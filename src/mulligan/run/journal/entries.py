@@ -10,7 +10,8 @@ Each is written before it is taken: `begun` before the program starts, the end o
 what follows from it in one entry, so that neither is found without the other. A `begun`
 without its `ended` is an attempt whose supervisor died. `taken` stands between any two: another
 process drives the run from there on. What an older process writes after that is refused by the
-journal, and `over` does the same to the process that drives the run.
+journal, and `over` does the same to the process that drives the run. `at` of an entry is epoch
+seconds.
 """
 
 import json
@@ -94,12 +95,7 @@ class RunMade(NamedTuple):
 
 
 class RunTaken(NamedTuple):
-    """A process claimed the run.
-
-    Args:
-        at: When, in epoch seconds.
-        holder: The holder.
-    """
+    """A process claimed the run."""
 
     at: float
     holder: str
@@ -108,11 +104,7 @@ class RunTaken(NamedTuple):
 class RunAdopted(NamedTuple):
     """The user moved the run to another machine or user.
 
-    Args:
-        at: When.
-        machine: The id of the state folder.
-        host: The name of the host, for people.
-        user: The user id that it runs as.
+    `machine` is the id of the state folder, `host` a name for people.
     """
 
     at: float
@@ -125,7 +117,6 @@ class AttemptBegun(NamedTuple):
     """An attempt is about to be made.
 
     Args:
-        at: When, in epoch seconds.
         attempt: Its number, counted from 1.
         how: Whether it starts or restarts the program, or resumes its session.
         session: The session, where it is known before.
@@ -223,7 +214,6 @@ class RunRescheduled(NamedTuple):
     """The next attempt is due at another time.
 
     Args:
-        at: When this was found out.
         until: When it is due now.
         because: Why.
         prompt: What the program is told when it goes on; empty for the usual.
@@ -240,11 +230,7 @@ class RunRescheduled(NamedTuple):
 class WorkVerified(NamedTuple):
     """The work of an attempt was verified.
 
-    Args:
-        at: When.
-        attempt: The attempt.
-        is_good: Whether the verification succeeded.
-        said: The end of what it printed, fit to be shown.
+    `said` is the end of what the verification printed, fit to be shown.
     """
 
     at: float
@@ -256,9 +242,7 @@ class WorkVerified(NamedTuple):
 class WorkDelivered(NamedTuple):
     """The run's answer and changes were delivered.
 
-    Args:
-        at: When.
-        trouble: Why it could not be verified or delivered; empty if it was.
+    `trouble` is why they could not be verified or delivered; empty if they were.
     """
 
     at: float
@@ -268,13 +252,8 @@ class WorkDelivered(NamedTuple):
 class RunReopened(NamedTuple):
     """An ended run continues: the only way out of ``done`` and ``cancelled``.
 
-    Without `until` its work is done, and only verification and delivery are repeated.
-
-    Args:
-        at: When.
-        until: When the next attempt is due; None if there is none to make.
-        because: Why.
-        prompt: What the program is told when it goes on; empty for the usual.
+    Without `until` its work is done, and only verification and delivery are repeated. `prompt` is
+    what the program is told when it goes on; empty for the usual.
     """
 
     at: float
@@ -284,12 +263,7 @@ class RunReopened(NamedTuple):
 
 
 class RunRemark(NamedTuple):
-    """A remark for the user about something beside the attempts.
-
-    Args:
-        at: When.
-        text: What, fit to be shown.
-    """
+    """A remark for the user about something beside the attempts, fit to be shown."""
 
     at: float
     text: str
@@ -298,10 +272,7 @@ class RunRemark(NamedTuple):
 class RunCancelled(NamedTuple):
     """The run was cancelled.
 
-    Args:
-        at: When.
-        because: Why.
-        is_for_good: Whether nothing can reopen it; not so for an agent whose phase has failed.
+    Nothing can reopen it if `is_for_good`; not so for an agent whose phase has failed.
     """
 
     at: float

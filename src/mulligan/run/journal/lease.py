@@ -61,13 +61,10 @@ def holder_of(text: str) -> Holder:
 def standing(
     lease: StreamLease | None, me: Holder, now: float, is_alive: Callable[[str, str], bool]
 ) -> Standing:
-    """How a lease stands, as seen by `me`.
+    """How a lease stands, as seen by `me` at `now` seconds since this machine booted.
 
-    Args:
-        lease: The lease in the store; None if no process holds the run.
-        me: The process that asks.
-        now: Seconds since this machine booted.
-        is_alive: Whether the process with this id, begun at this time, exists.
+    `lease` is None if no process holds the run; `is_alive` says whether the process with this id,
+    begun at this time, exists.
     """
     if lease is None or lease.boot != me.boot:
         return "free"  # no process survives a reboot

@@ -38,7 +38,8 @@ def prune(runs: RunStore, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
             continue  # removed with its plan
         with contextlib.suppress(UnreadableRun):
             state = runs.look(id_)
-            if state is None or state.is_open or _ended_at(state) > now - kept:
+            # A limited run counts from when it could have resumed.
+            if state is None or state.is_open or max(state.at, state.until or 0) > now - kept:
                 continue
             trees = _trees(runs, id_, state)
             if _keeps_work(runs, id_, trees):
@@ -48,11 +49,6 @@ def prune(runs: RunStore, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
                 gone.append(id_)
     _sweep(runs, known, now)
     return tuple(gone)
-
-
-def _ended_at(state: RunState) -> float:
-    """When the run ended; for a limited run, when it could have resumed."""
-    return state.at if state.until is None else max(state.at, state.until)
 
 
 def _trees(runs: RunStore, id_: str, state: RunState) -> list[Tree]:

@@ -22,7 +22,7 @@ from .entries import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .entries import JournalEntry
+    from .entries import JournalEntry, Then
 
 __all__ = ("RunState", "Status", "new_state", "state_of")
 
@@ -34,7 +34,13 @@ Status = Literal["new", "running", "waiting", "paused", "done", "failed", "limit
 OPEN: frozenset[str] = frozenset({"new", "running", "waiting", "paused"})
 # Only `RunReopened` makes a run in one of these states continue.
 _FINAL: frozenset[str] = frozenset({"done", "cancelled"})
-
+# The status after an attempt; ``limited`` if it stopped and could go on later.
+_STATUSES: dict[Then, Status] = {
+    "done": "done",
+    "again": "waiting",
+    "stop": "failed",
+    "pause": "paused",
+}
 
 # Stopped by us for a failure that the program reported: treated as its own exit.
 _AS_REPORTED = frozenset({"announced", "final"})
@@ -185,26 +191,18 @@ def state_of(
                 state = new_state(step, epoch=epoch, steps=number)
             continue
         state = state._replace(steps=number)
-        if epoch >= state.epoch and not isinstance(step, RunMade):
+        if epoch >= state.epoch and not isinstance(step, RunMade):  # made twice changes nothing
             changes = state.changes + (not isinstance(step, RunTaken))
             state = _after(state, step)._replace(epoch=epoch, changes=changes, at=step.at)
     return state
 
 
 def _after(  # noqa: C901, PLR0911, PLR0912 -- one a case
-    state: RunState,
-    step: RunTaken
-    | RunAdopted
-    | AttemptBegun
-    | AttemptEnd
-    | RunRescheduled
-    | WorkVerified
-    | WorkDelivered
-    | RunReopened
-    | RunRemark
-    | RunCancelled,
+    state: RunState, step: JournalEntry
 ) -> RunState:
     match step:
+        case RunMade():
+            return state
         case RunTaken():
             return state._replace(holder=step.holder)
         case RunAdopted():
@@ -264,14 +262,6 @@ def _ended(state: RunState, step: AttemptEnd) -> RunState:
     after = after._replace(is_worked=is_worked, prompt="" if is_worked else state.prompt)
     if state.status == "cancelled":  # its attempt ended because of that
         return after
-    return after._replace(status=_status(step), until=step.until, because=step.because)
-
-
-def _status(step: AttemptEnd) -> Status:
-    if step.then == "again":
-        return "waiting"
-    if step.then == "pause":
-        return "paused"
-    if step.then == "stop":
-        return "failed" if step.until is None else "limited"
-    return "done"
+    is_limited = step.then == "stop" and step.until is not None
+    status = "limited" if is_limited else _STATUSES[step.then]
+    return after._replace(status=status, until=step.until, because=step.because)

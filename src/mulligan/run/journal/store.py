@@ -52,8 +52,8 @@ __all__ = (
 
 _PREFIX = "run/"
 MACHINE_ID = "machine-id"
-# Without vowels, so that no id is a word, and without look-alike characters.
-_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
+# Without vowels, so that no id is a word, and without look-alike characters; one for each byte.
+_LETTERS = (b"bcdfghjkmnpqrstvwxz23456789" * 10)[:256]
 _REMOVED = "the folder of run {} was removed: it cannot be resumed"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -67,12 +67,7 @@ class RunHeld(MulliganError):
 
 
 class UnreadableRun(MulliganError):
-    """The journal has entries of the run that this version cannot read.
-
-    Args:
-        id_: The run.
-        because: Which entry, and why.
-    """
+    """The journal has entries of the run that this version cannot read."""
 
     def __init__(self, id_: str, because: str) -> None:
         self.id, self.because = id_, because
@@ -86,11 +81,13 @@ class ClaimedRun(NamedTuple):
         id: The run.
         holder: The holder, as `Holder.text` writes it.
         epoch: The epoch of this claim.
+        folder: Where the user's bytes are: its command, input and logs.
     """
 
     id: str
     holder: str
     epoch: int
+    folder: Path
 
 
 class RunStore:
@@ -108,16 +105,10 @@ class RunStore:
         self.folder = home() if folder is None else private_folder(folder)
         self._file = journal_file(self.folder / "state.db")
         self._journal = SqliteJournal(self._file)
-        self._check_kept()
         self._store: Store | None = None
         self._opening = Lock()
         self._machine = ""
-
-    def _check_kept(self) -> None:
-        """Refuse to work if the journal is missing or empty while folders of runs exist.
-
-        Folders of runs are created after the journal, so this looks for them before it.
-        """
+        # Folders of runs are created after the journal, so this looks for them before it.
         runs, file = self.folder / "runs", self._file.path
         has_runs = runs.is_dir() and any(each.is_dir() for each in runs.iterdir())
         if has_runs and not (file.exists() and file.stat().st_size):
@@ -176,11 +167,7 @@ class RunStore:
         yield from sorted(found, key=lambda each: -each[1].made.at)
 
     def look(self, id_: str, before: RunState | None = None) -> RunState | None:
-        """The state of the run; None if there is no such run.
-
-        Args:
-            id_: The run.
-            before: The last known state: only entries written since are read.
+        """The state of the run, from what was written after `before`; None if there is no such run.
 
         Raises:
             UnreadableRun: This version cannot read it.
@@ -260,18 +247,14 @@ class RunStore:
     # Writing
 
     def new_folder(self, command: tuple[str, ...], name: str = "") -> str:
-        """Create the folder of a new run of `command`; returns the run's id.
+        """Create the folder of a new run of `command`; returns its id, random unless it is named.
 
         The journal is created before the first folder: a folder without a journal means that it was
         lost.
-
-        Args:
-            command: What it will run.
-            name: The id, if it is determined by a plan; random by default.
         """
         self._journal.newest(_PREFIX)
         while True:
-            id_ = name or "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
+            id_ = name or os.urandom(6).translate(_LETTERS).decode("ascii")
             folder = private_folder(self.folder / "runs") / id_
             try:
                 folder.mkdir(mode=0o700)
@@ -288,23 +271,20 @@ class RunStore:
 
     def make(self, id_: str, made: RunMade) -> tuple[ClaimedRun, RunState]:
         """A new run, whose folder exists, claimed by this process; with its state."""
-        me = self._me()
+        folder, me = self.files(id_), self._me()
         lease = _leased(me)
         made = made._replace(holder=lease.holder, machine=me.machine)
         # Not synced: nothing can be lost before the first attempt, whose `begun` entry syncs this
         # one, too.
         entry = JournalLine("made#1", packed(made), 1)
         self._journal.append(_PREFIX + id_, entry, lease=lease, is_synced=False)
-        return ClaimedRun(id_, lease.holder, 1), new_state(made)
+        return ClaimedRun(id_, lease.holder, 1, folder), new_state(made)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
         """Claim the run for this process.
 
-        Args:
-            id_: The run.
-            now: Epoch seconds.
-            is_by_hand: Whether a user claims it, also from a holder that is alive but does not
-                renew its lease, such as one stopped by Ctrl-Z.
+        A user also claims a run from a holder that is alive but does not renew its lease
+        (`is_by_hand`), such as one stopped by Ctrl-Z.
 
         Raises:
             RunHeld: Another process has it.
@@ -322,10 +302,11 @@ class RunStore:
                 raise RunHeld(f"run {id_} is being run by {_described(lease.holder, me)}")
             return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), mine
 
-        if not self.files(id_).is_dir() and self._journal.newest(_PREFIX + id_)[0]:
+        folder = self.files(id_)
+        if not folder.is_dir() and self._journal.newest(_PREFIX + id_)[0]:
             raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
         entry = self._journal.take(_PREFIX + id_, choose)
-        return ClaimedRun(id_, mine.holder, entry.epoch)
+        return ClaimedRun(id_, mine.holder, entry.epoch, folder)
 
     def is_held(self, id_: str) -> bool:
         """Whether a process drives the run, or was stopped while it did."""
@@ -367,8 +348,8 @@ class RunStore:
 
     def write(
         self, claimed: ClaimedRun, step: JournalEntry, name: str, *, is_synced: bool = True
-    ) -> None:
-        """Write an entry to the journal. Idempotent per `name`.
+    ) -> int:
+        """Write an entry to the journal, idempotent per `name`; returns its place there.
 
         Raises:
             Fenced: Another process has claimed the run, or it was cancelled.
@@ -376,13 +357,13 @@ class RunStore:
         stream = _PREFIX + claimed.id
         entry = JournalLine(f"{name}#{claimed.epoch}", packed(step), claimed.epoch)
         try:
-            self._journal.append(stream, entry, is_synced=is_synced)
+            return self._journal.append(stream, entry, is_synced=is_synced)
         except Fenced:
             state = self.look(claimed.id) if isinstance(step, AttemptEnd) else None
             if state is None or not state.is_final:
                 raise
             # The end of an attempt counts for its cost; a finally cancelled run stays cancelled.
-            self._journal.append(stream, entry._replace(epoch=state.epoch))
+            return self._journal.append(stream, entry._replace(epoch=state.epoch))
 
     def note(self, id_: str, step: JournalEntry, name: str) -> None:
         """Write a remark to the journal, once per name; needs no claim."""
@@ -462,19 +443,15 @@ def machine_id(folder: Path) -> str:
     """
     file = folder / MACHINE_ID
     try:
-        return _read(file) or _made(file)
+        with suppress(FileNotFoundError):
+            if found := file.read_text(encoding="ascii", errors="replace").strip():
+                return found
+        return _made(file)
     except OSError as trouble:
         raise StoreError(
             str(folder),
             f"cannot use {file}: {trouble.strerror or trouble}; the file belongs to mulligan",
         ) from trouble
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip()
-    except FileNotFoundError:
-        return ""
 
 
 def _made(file: Path) -> str:

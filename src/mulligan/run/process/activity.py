@@ -26,12 +26,7 @@ _BUSY = 0.05
 
 
 class Activity(NamedTuple):
-    """What a process group has done so far.
-
-    Args:
-        cpu: Seconds of processor time.
-        received: Bytes that arrived, by the inode of the TCP socket.
-    """
+    """What a process group did so far: processor time, bytes received by inode of the socket."""
 
     cpu: float
     received: Mapping[int, int]

@@ -28,10 +28,10 @@ _LOOK_EVERY = 0.05
 _VANISH = 2.0
 
 
-def marked(environ: Mapping[str, str], token: str) -> dict[str, str]:
-    """`environ` for a program of the run `token`; a run inside a run belongs to both."""
-    outer = environ.get(MARK)
-    return {**environ, MARK: f"{outer}:{_checked(token)}" if outer else _checked(token)}
+def marked(environ: Mapping[str, str], *tokens: str) -> dict[str, str]:
+    """`environ` for a program of the runs `tokens`; a run inside a run belongs to both."""
+    outer = [environ[MARK]] if environ.get(MARK) else []
+    return {**environ, MARK: ":".join([*outer, *map(_checked, tokens)])}
 
 
 def leftovers(token: str) -> list[int]:
@@ -45,15 +45,10 @@ def leftovers(token: str) -> list[int]:
 def end_leftovers(
     token: str, grace: tuple[float, float] = (2.0, 2.0), stop: Stop | None = None
 ) -> list[int]:
-    """Stop the processes with the mark of the run `token`: SIGINT, SIGTERM, SIGKILL.
+    """Stop the processes with the mark of the run `token`; returns the ids of those that still run.
 
-    Args:
-        token: The run.
-        grace: Seconds after SIGINT, and after SIGTERM.
-        stop: Once set, the grace is skipped.
-
-    Returns:
-        The ids of those that still run.
+    SIGINT, SIGTERM, SIGKILL, with seconds of `grace` after the first two, skipped once `stop` is
+    set.
     """
     first, second = grace
     ladder = ((signal.SIGINT, first), (signal.SIGTERM, second), (signal.SIGKILL, _VANISH))

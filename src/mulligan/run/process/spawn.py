@@ -17,7 +17,7 @@ import signal
 import subprocess
 import threading
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import MulliganError
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 __all__ = (
+    "ENDING",
     "TRANSIENT",
     "CannotStart",
     "cannot_start",
+    "do_nothing",
     "find",
-    "no_ignored_signals",
     "spawn",
     "start",
 )
@@ -44,44 +45,25 @@ TRANSIENT = frozenset(
     }
 )
 
-# SIGPIPE, which Python ignores, is restored by subprocess itself.
-_ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+# The signals by which children are ended. SIGPIPE, which Python ignores, is restored by subprocess
+# itself.
+ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
-def spawn(
-    argv: Sequence[str],
-    *,
-    executable: Path | None = None,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: int | IO[bytes] | None = None,
-    stdout: int | IO[bytes] | None = None,
-    stderr: int | IO[bytes] | None = None,
-    bufsize: int = -1,
-    pass_fds: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:
-    """Start `argv` with default signals, in a session of its own; arguments as for `Popen`.
+def spawn(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start `argv` with default signals, in a session of its own; `options` are those of `Popen`.
 
     A thread other than the main one cannot change what the process ignores; there the main thread
-    holds `no_ignored_signals`, as `stop.signals` does.
+    has done so in `stop.signals`.
     """
-    with no_ignored_signals(), _empty_mask():
-        return subprocess.Popen(  # noqa: S603 -- no shell
-            argv,
-            executable=executable,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            bufsize=bufsize,
-            pass_fds=pass_fds,
-            start_new_session=True,
-        )
+    popen: Any = subprocess.Popen  # `options` do not tell a type checker which of its overloads
+    with _no_ignored_signals(), _empty_mask():
+        child: subprocess.Popen[bytes] = popen(argv, start_new_session=True, **options)
+        return child
 
 
 @contextmanager
-def no_ignored_signals() -> Iterator[None]:
+def _no_ignored_signals() -> Iterator[None]:
     """Let children start with default signals; this process keeps ignoring what it ignored.
 
     An ignored signal is inherited through exec, a handler is not. So a signal that is ignored gets
@@ -89,10 +71,10 @@ def no_ignored_signals() -> Iterator[None]:
     """
     ignored = []
     if threading.current_thread() is threading.main_thread():
-        ignored = [each for each in _ENDING if signal.getsignal(each) is signal.SIG_IGN]
+        ignored = [each for each in ENDING if signal.getsignal(each) is signal.SIG_IGN]
     try:
         for each in ignored:
-            signal.signal(each, _do_nothing)
+            signal.signal(each, do_nothing)
         yield
     finally:
         for each in ignored:
@@ -113,16 +95,15 @@ def _empty_mask() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _do_nothing(_number: int, _frame: FrameType | None) -> None: ...
+def do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """A signal handler that ignores the signal, and is not inherited by children."""
 
 
 class CannotStart(MulliganError):
     """A program that the system does not start, with the reason in words.
 
-    Args:
-        because: The reason.
-        code: What a shell's exit code would be: 127 where nothing was found, 126 for the rest.
-        is_transient: Whether the same may work later.
+    `code` is what a shell's exit code would be: 127 where nothing was found, 126 for the rest.
+    `is_transient` says that the same may work later.
     """
 
     def __init__(self, because: str, code: int = 126, *, is_transient: bool = False) -> None:
@@ -143,13 +124,8 @@ def start(
     """Start `argv` in a session of its own, with pipes for its output.
 
     A session of its own has no terminal: Ctrl-C reaches the program through us only, and no prompt
-    for a password can wait for a user who is not there.
-
-    Args:
-        argv: The program as its user would call it, then its arguments.
-        cwd: The folder it runs in.
-        environ: Its whole environment.
-        stdin: A descriptor for its stdin; None for a pipe that we feed.
+    for a password can wait for a user who is not there. `stdin` is a descriptor; None for a pipe
+    that we feed.
 
     Raises:
         CannotStart: The system refuses.

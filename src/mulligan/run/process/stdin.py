@@ -210,11 +210,7 @@ def _is_readable(fd: int) -> bool:
 class StdinFeed:
     """Feeds the spool to one program.
 
-    Args:
-        spool: What arrives.
-        pipe: The program's stdin.
-        selector: Where to wait for both.
-        on_progress: Called when the program read something, and with the error if the spool fails.
+    `on_progress` is called when the program read something, and with the error if the spool fails.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ import time
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from .spawn import no_ignored_signals
+from .spawn import ENDING, do_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,13 +155,14 @@ def signals(stop: Stop) -> Iterator[Stop]:
         for number in _REASONS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 olds[number] = signal.signal(number, ask)
+            elif number in ENDING:  # children would inherit that it is ignored, but no handler
+                olds[number] = signal.signal(number, do_nothing)
         if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
             olds[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, pause)
         # An inherited SIG_IGN would make the kernel discard every exit code.
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             olds[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        with no_ignored_signals():
-            yield stop
+        yield stop
     finally:
         for number, old in olds.items():
             # None is a handler that C code installed: Python cannot put it back.

@@ -39,8 +39,7 @@ class FinalOnlyOutput(RunListener):
         show: Shows it: (stream, bytes).
         path: The file to keep it in; removed once it was shown or discarded.
         is_whole: Whether stderr is held back with stdout.
-        is_answer_only: Whether stdout has the answer only; False for events, which name their
-            attempt.
+        is_answer_only: Whether stdout has the answer only; not of events, which name their attempt.
     """
 
     def __init__(
@@ -60,8 +59,10 @@ class FinalOnlyOutput(RunListener):
         if isinstance(step, AttemptBegun):
             self._path.unlink(missing_ok=True)  # of an attempt whose end is in the journal
         elif isinstance(step, AttemptEnd):
-            if self._file is None:
-                self._file = _left_behind(self._path)
+            if self._file is None:  # a killed supervisor may have held something back
+                with contextlib.suppress(FileNotFoundError):
+                    old = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+                    self._file = FileIO(os.open(self._path, old), "rb")
             is_limited = step.then == "stop" and step.until is not None
             stdout: Stream = "stderr" if is_limited and self._is_answer_only else "stdout"
             self._let_go(is_shown=step.then != "again", stdout=stdout)
@@ -103,11 +104,3 @@ class FinalOnlyOutput(RunListener):
                 if len(chunk := file.read(size)) == size:
                     self._show("stderr" if is_error else stdout, chunk)
         self._path.unlink(missing_ok=True)
-
-
-def _left_behind(path: Path) -> FileIO | None:
-    """What a supervisor that was killed held back."""
-    try:
-        return FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-    except FileNotFoundError:
-        return None

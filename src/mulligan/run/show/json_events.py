@@ -26,17 +26,11 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from .standard_streams import StandardStreams
 
-__all__ = ("JsonEvents", "summary")
+__all__ = ("JsonEvents", "print_event", "summary")
 
 
 class JsonEvents(RunListener):
-    """Prints a run as events.
-
-    Args:
-        id_: The run.
-        streams: Where to print: on stdout.
-        now: Tells the time, in epoch seconds.
-    """
+    """Prints a run as events on stdout."""
 
     def __init__(
         self,
@@ -94,10 +88,18 @@ class JsonEvents(RunListener):
 
     def _print(self, event: str, **fields: Any) -> None:
         fields.setdefault("at", self._now())
-        body = {"event": event, "run": self._id, **fields}
-        # In ASCII: many readers take U+0085 for a line end, and terminals execute U+009B.
-        line = json.dumps(body, separators=(",", ":"))
-        self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
+        print_event(self._streams, {"event": event, "run": self._id, **fields})
+
+
+def print_event(streams: StandardStreams, event: dict[str, Any]) -> None:
+    """Print an event as a line on stdout.
+
+    Raises:
+        BrokenPipeError: It is not read any more.
+    """
+    # In ASCII: many readers take U+0085 for a line end, and terminals execute U+009B.
+    line = json.dumps(event, separators=(",", ":"))
+    streams.pass_on("stdout", f"{line}\n".encode("ascii"))
 
 
 def summary(state: RunState) -> dict[str, Any]:

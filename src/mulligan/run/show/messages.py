@@ -29,6 +29,7 @@ __all__ = (
     "seconds_waited",
     "step_messages",
     "summary",
+    "time_of_day",
     "token_text",
 )
 
@@ -82,6 +83,12 @@ def clock(at: float, now: float) -> str:
     there = datetime.fromtimestamp(at).astimezone()
     other = "" if day(at) == day(now) else f"{day(at)} "
     return f"{other}{there:%H:%M:%S}"
+
+
+def time_of_day(at: float, before: str) -> tuple[str, str]:
+    """The time at the beginning of a line, and its day; named if the line `before` had another."""
+    today, time = day(at), clock(at, at)
+    return (time if before in {"", today} else f"{today} {time}"), today
 
 
 def money(cost: float | None) -> str:

@@ -49,10 +49,10 @@ def remembered(folder: Path) -> tuple[str, ...]:
 
 
 class Notifier(RunListener):
-    """Runs the notify command of one run or plan.
+    """Runs the notify command of one run or plan; once its stop is set, the command has a second.
 
     Args:
-        context: Its store, environment and stop; once that is set, a notification has a second.
+        context: Its store, environment and stop.
         id_: The run.
         argv: The command; empty if it was lost.
         told: Told what went wrong with the command, or nothing.

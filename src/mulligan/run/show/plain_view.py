@@ -27,11 +27,7 @@ _SHORT_HOLD = 5.0
 class PlainView(RunListener):
     """Prints a run as plain lines on stderr; nothing for a run that succeeds at once.
 
-    Args:
-        id_: The run.
-        program: The command's name, for people.
-        streams: Where it is told.
-        label: Stands before each line, where several runs tell theirs in one place.
+    `label` stands before each line, where several runs tell theirs in one place.
     """
 
     def __init__(
@@ -50,13 +46,17 @@ class PlainView(RunListener):
 
     def step(self, step: JournalEntry) -> None:
         self._is_told = True
-        is_news = _is_news(step)
+        # A run that succeeds at once has nothing to say; the words for the rest are loaded then.
+        is_silent = isinstance(step, AttemptBegun) and step.attempt == 1
         if isinstance(step, AttemptEnd):
-            self._streams.restore()
-        if is_news:
-            from .messages import step_messages
+            self._restore_terminal()
+            is_silent = step.then == "done"
+        if not is_silent:
+            from .messages import step_messages, time_of_day
 
-            self._say(step_messages(step, self._program), step.at)
+            said = step_messages(step, self._program)
+            when, self._day = time_of_day(step.at, self._day)
+            self._say(said, f"{when} ")
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         """Show what the program printed."""
@@ -64,16 +64,22 @@ class PlainView(RunListener):
 
     def close(self) -> None:
         """Nothing is shown any more."""
-        self._streams.restore()
+        self._restore_terminal()
+
+    def _restore_terminal(self) -> None:
+        if self._streams.terminal is not None:
+            self._streams.terminal.restore()
 
     def waiting(self, until: float, left: float) -> None:
         if self._is_told or left < _SHORT_HOLD:
             return
         self._is_told = True
-        from .messages import StatusText, clock
+        from .messages import StatusText, clock, time_of_day
 
         now = until - left
-        self._say([StatusText(f"{self._program} waits until {clock(until, now)}", "wait")], now)
+        when, self._day = time_of_day(now, self._day)
+        said = StatusText(f"{self._program} waits until {clock(until, now)}", "wait")
+        self._say([said], f"{when} ")
 
     def notified(self, error: str) -> None:
         """The notify command was run; what went wrong with that, or nothing."""
@@ -89,26 +95,10 @@ class PlainView(RunListener):
 
         self._say(summary(self._id, state))
 
-    def _say(self, said: list[StatusText], at: float | None = None) -> None:
+    def _say(self, said: list[StatusText], when: str = "") -> None:
         if said:
-            when = "" if at is None else f"{self._clock(at)} "
             lines = [f"{self._prefix(each)} {self._label}{when}{each.text}" for each in said]
             self._streams.say("\n".join(lines))
 
     def _prefix(self, said: StatusText) -> str:  # noqa: ARG002 -- a terminal paints it
         return "mulligan:"
-
-    def _clock(self, at: float) -> str:
-        """The time of day, with the date if it differs from the line before."""
-        from .messages import clock, day
-
-        today = day(at)
-        is_new, self._day = self._day not in {"", today}, today
-        return f"{today} {clock(at, at)}" if is_new else clock(at, at)
-
-
-def _is_news(step: JournalEntry) -> bool:
-    """Whether there is something to say; the words for it are loaded only then."""
-    if isinstance(step, AttemptBegun):
-        return step.attempt > 1
-    return not (isinstance(step, AttemptEnd) and step.then == "done")

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ..plan.acceptance import outstanding, rejection
 from .messages import clock, ending_name, is_held, money
+from .plan_view import PlanWriter
 from .status_line import ticking
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ _STATES = {
     "limited": ("limited", "red"),
     "cancelled": ("stopped", "red"),
 }
-_ALIVE = frozenset({"new", "running", "waiting", "paused"})
 
 
 class _Screen(io.TextIOBase):
@@ -73,16 +73,8 @@ class _Screen(io.TextIOBase):
         return True
 
 
-class DrawnTable:
-    """The table.
-
-    Args:
-        progress: The state of the plan.
-        lines: Tells the report, once the table is gone.
-        run: The id of the plan's run.
-        streams: Where it is drawn.
-        environ: ``NO_COLOR``.
-    """
+class DrawnTable(PlanWriter):
+    """The table. `lines` tells the report, once the table is gone; `environ` has ``NO_COLOR``."""
 
     def __init__(
         self,
@@ -168,9 +160,11 @@ class DrawnTable:
         keys = [(phase.name, agent.name, key) for key, phase, agent in progress.plan.agents()]
         shown, room = keys, self._console.height - _OTHERS
         if len(keys) > room:
-            alive = [each for each in keys if self._is_alive(each[2])]
+            states = progress.agents
+            alive = [each for each in keys if each[2] in states and states[each[2]].is_open]
             shown = alive[: max(1, room)]
-        columns = self._columns()
+        # What there is room for, in order.
+        columns = [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
         rows, before = [], ""
         for phase, agent, key in shown:
             cells = (phase if phase != before else "", agent, *self._cells(phase, key))
@@ -187,18 +181,6 @@ class DrawnTable:
             table.add_row(*row.values())
         return Group(table, *self._foot(len(keys) - len(shown)))
 
-    def _columns(self) -> list[str]:
-        """What there is room for, in order."""
-        return [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
-
-    def _is_alive(self, key: str) -> bool:
-        state = self._progress.agents.get(key)
-        return state is not None and state.status in _ALIVE
-
-    def _outstanding(self, name: str, state: RunState) -> str:
-        phases = self._progress.plan.phases
-        return next(outstanding(each, state) for each in phases if each.name == name)
-
     def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
         """Attempt, state, what comes next, cost."""
         state = self._progress.agents.get(key)
@@ -207,7 +189,8 @@ class DrawnTable:
             words = {"skipped": "skipped", "failed": "not started"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
         words, style = _STATES[state.status]
-        if short := self._outstanding(phase, state):
+        phases = self._progress.plan.phases
+        if short := next(outstanding(each, state) for each in phases if each.name == phase):
             words, style = short, "red" if rejection(state) else ""
         elif state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"

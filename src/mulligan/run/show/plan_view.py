@@ -7,16 +7,17 @@ once, although the conductor reports all states each time that one changes, from
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..listeners import PlanListener
 from ..plan.acceptance import has_succeeded, outstanding
 from ..plan.report import as_data, as_lines, as_markdown, count_outstanding
+from .json_events import print_event, summary
 from .messages import StatusText, clock, money, one_line, step_messages
-from .status_line import can_draw
+from .standard_streams import can_draw
+from .status_line import TONES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,20 +31,15 @@ if TYPE_CHECKING:
     from .messages import Tone
     from .standard_streams import StandardStreams
 
-__all__ = ("PlanProgress", "PlanTable")
+__all__ = ("PlanProgress", "PlanTable", "PlanWriter")
 
 _MARK = "mulligan: "
 # A terminal of fewer columns breaks lines as it likes.
 _NARROW = 20
-_TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
 
 
 class PlanProgress:
-    """The last reported states of a plan's agents and phases.
-
-    Args:
-        plan: The plan.
-    """
+    """The last reported states of a plan's agents and phases."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -66,28 +62,23 @@ class PlanProgress:
         return sum(costs) if costs else None
 
 
-class _PlanWriter(Protocol):
+class PlanWriter:
     """One way to show a plan."""
 
-    def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
-    def phase(self, name: str, state: PhaseState, because: str, /) -> None: ...
-    def tick(self, now: float, /) -> None: ...
-    def held(self, key: str, because: str, /) -> None: ...
-    def notified(self, error: str, /) -> None: ...
-    def over(self, report: Report, /) -> None: ...
+    def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None: ...
+    def phase(self, name: str, state: PhaseState, because: str) -> None: ...
+    def tick(self, now: float) -> None: ...
+    def held(self, key: str, because: str) -> None: ...
+    def notified(self, error: str) -> None: ...
+    def over(self, report: Report) -> None: ...
     def close(self) -> None: ...
 
 
 class PlanTable(PlanListener):
-    """Shows a plan while it runs.
+    """Shows a plan while it runs; as events, for a program, with `is_json`.
 
-    Args:
-        plan: The plan.
-        run: The id of its run.
-        streams: Where it is shown.
-        environ: What says how to draw: ``TERM``, ``NO_COLOR``.
-        is_json: Whether to print events as JSON, for a program.
-        report: A file for the report as a page; None for none.
+    `report` is a file for the report as a page; ``TERM`` and ``NO_COLOR`` of `environ` say how to
+    draw.
     """
 
     def __init__(
@@ -107,7 +98,7 @@ class PlanTable(PlanListener):
         self.is_unreported = False
         lines = _Lines(run, streams, is_coloured=not environ.get("NO_COLOR"))
         self._lines = lines
-        self._pen: _PlanWriter = lines
+        self._pen: PlanWriter = lines
         if is_json:
             self._pen = _Events(run, streams)
         elif can_draw(streams.descriptors["stderr"], environ):
@@ -172,7 +163,7 @@ class PlanTable(PlanListener):
             self._pen.close()
 
 
-class _Lines:
+class _Lines(PlanWriter):
     """Prints a plan as lines on stderr."""
 
     def __init__(self, run: str, streams: StandardStreams, *, is_coloured: bool) -> None:
@@ -232,8 +223,6 @@ class _Lines:
         verb = {"open": "begins", "skipped": "is skipped"}.get(state, state)
         self.say(StatusText(f"phase {name} {verb}{why}", tones.get(state, "plain")))  # type: ignore[arg-type]
 
-    def tick(self, now: float) -> None: ...
-
     def held(self, key: str, because: str) -> None:
         self.say(StatusText(f"{key}: {because}", "wait"))
 
@@ -253,14 +242,12 @@ class _Lines:
             said.append(StatusText(f"{once}: mulligan resume {self._run}"))
         self.say(*said)
 
-    def close(self) -> None: ...
-
     def say(self, *said: StatusText, at: float | None = None) -> None:
         """Lines; with the time, where they are about a moment."""
         width, lines = self.width() - len(_MARK), []
         when = "" if at is None else f"{clock(at, at)} "
         for each in said:
-            ink, plain = (_TONES[each.tone], "\x1b[0m") if self.is_coloured else ("", "")
+            ink, plain = (TONES[each.tone], "\x1b[0m") if self.is_coloured else ("", "")
             text = f"{when}{each.text}"
             if len(text) > width >= _NARROW:
                 text = _folded(text, width)
@@ -281,24 +268,22 @@ def _folded(text: str, width: int) -> str:
     return f"\n{' ' * len(_MARK)}".join(lines)
 
 
-class _Events:
+class _Events(PlanWriter):
     """Prints a plan as JSON lines on stdout."""
 
     def __init__(self, run: str, streams: StandardStreams) -> None:
         self._run, self._streams = run, streams
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
-        from .json_events import summary
-
         phase, _, agent = key.partition("/")
         remarks = [each.text for each in state.remarks]
-        fields = {**_renamed(summary(state)), "remarks": remarks}
+        fields = summary(state)
+        # The agent is that of the plan here; what it runs is its program.
+        fields |= {"program": fields.pop("agent"), "remarks": remarks}
         self._tell("agent", phase=phase, agent=agent, at=now, **fields)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         self._tell("phase", phase=name, state=state, because=because)
-
-    def tick(self, now: float) -> None: ...
 
     def held(self, key: str, because: str) -> None:
         phase, _, agent = key.partition("/")
@@ -310,15 +295,6 @@ class _Events:
     def over(self, report: Report) -> None:
         self._tell("report", **{**as_data(report), "run": self._run})
 
-    def close(self) -> None: ...
-
     def _tell(self, event: str, **fields: Any) -> None:
-        # In ASCII: many readers take U+0085 for a line end, and terminals execute U+009B.
-        line = json.dumps({"event": event, "run": self._run, **fields}, separators=(",", ":"))
         with suppress(BrokenPipeError):  # closed stdout: do not stop agents for that
-            self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
-
-
-def _renamed(fields: dict[str, Any]) -> dict[str, Any]:
-    """`agent` is the agent of the plan here; what it runs is its program."""
-    return {"program" if name == "agent" else name: value for name, value in fields.items()}
+            print_event(self._streams, {"event": event, "run": self._run, **fields})

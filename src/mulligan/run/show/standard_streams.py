@@ -14,11 +14,13 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..agents.adapter import Stream
     from ..process.stop import Stop
     from .terminal import Terminal
 
-__all__ = ("PatientWriter", "StandardStreams")
+__all__ = ("PatientWriter", "StandardStreams", "can_draw")
 
 
 # A writable pipe or terminal takes this much without blocking (PIPE_BUF).
@@ -30,10 +32,7 @@ _LAST_CALL = 0.2
 class StandardStreams:
     """Where a run is shown.
 
-    Args:
-        stop: Once set, a reader that does not read is not waited for.
-        out: The descriptor of stdout.
-        err: The descriptor of stderr.
+    Once `stop` is set, a reader that does not read is not waited for.
     """
 
     def __init__(self, stop: Stop, out: int = 1, err: int = 2) -> None:
@@ -42,8 +41,14 @@ class StandardStreams:
         for stream, descriptor in self.descriptors.items():
             with contextlib.suppress(OSError):  # closed: then nothing is shown there
                 self._outlets[stream] = PatientWriter(descriptor, stop)
-        self._is_one_place = _is_same(out, err)
-        self._terminal = _terminal(out, err)
+        #: Whether stdout and stderr end up in the same place.
+        self.is_one_place = _is_same(out, err)
+        #: What the program may change, to be restored after each attempt; None if there is none.
+        self.terminal: Terminal | None = None
+        if os.isatty(out) or os.isatty(err):
+            from .terminal import Terminal
+
+            self.terminal = Terminal(out, err)
         self._told: set[Stream] = set()
         #: Whether a line of ours would begin in the middle of the program's.
         self.is_mid_line = False
@@ -52,7 +57,7 @@ class StandardStreams:
 
     def is_ours(self, stream: Stream) -> bool:
         """Whether `stream` ends up where our lines do."""
-        return stream == "stderr" or self._is_one_place
+        return stream == "stderr" or self.is_one_place
 
     def pass_on(self, stream: Stream, chunk: bytes) -> None:
         """The program's bytes, as they are.
@@ -73,8 +78,8 @@ class StandardStreams:
                 self._told.add(stream)
                 self.say(f"mulligan: {stream} cannot be written: {trouble.strerror}")
             raise BrokenPipeError from trouble
-        if self._terminal is not None:
-            self._terminal.passed(self.descriptors[stream], chunk)
+        if self.terminal is not None:
+            self.terminal.passed(self.descriptors[stream], chunk)
         if self.is_ours(stream):
             self.is_mid_line = not chunk.endswith(b"\n")
 
@@ -91,18 +96,10 @@ class StandardStreams:
             with contextlib.suppress(OSError):
                 outlet.write(text.encode("utf-8", "replace"))
 
-    def restore(self) -> None:
-        """Put back what the program changed about the terminal, and left so."""
-        if self._terminal is not None:
-            self._terminal.restore()
 
-
-def _terminal(out: int, err: int) -> Terminal | None:
-    if not (os.isatty(out) or os.isatty(err)):
-        return None
-    from .terminal import Terminal
-
-    return Terminal(out, err)
+def can_draw(descriptor: int, environ: Mapping[str, str]) -> bool:
+    """Whether a line can be drawn and taken back there."""
+    return os.isatty(descriptor) and environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
 def _is_same(one: int, other: int) -> bool:
@@ -117,11 +114,8 @@ class PatientWriter:
     """A descriptor to write to, without holding up a stop.
 
     A reader that pauses (a pager, Ctrl-S) blocks a plain write for as long as it likes, and Ctrl-C
-    would wait with it. So the descriptor is polled together with the stop.
-
-    Args:
-        descriptor: Where the bytes go.
-        stop: Once set, a reader that does not read is not waited for.
+    would wait with it. So the descriptor is polled together with the stop, and once that is set a
+    reader that does not read is not waited for.
     """
 
     __slots__ = ("_descriptor", "_is_given_up", "_piece", "_stop")

@@ -24,7 +24,7 @@ from .messages import clock, money, token_text
 from .plain_view import PlainView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..agents.adapter import OutputNote, Stream
     from ..attempt.output import AttemptFacts
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .messages import StatusText
     from .standard_streams import StandardStreams
 
-__all__ = ("StatusLine", "can_draw")
+__all__ = ("TONES", "StatusLine", "fitted", "ticking")
 
 # Seconds between redraws; pause of the program's text before the line comes back, against flicker;
 # shortest run that gets a line.
@@ -44,24 +44,13 @@ _COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
 _CUT = re.compile(rb"\x1b(?:\[[0-9;:]*)?\Z")
 
 _ERASE, _DIM, _PLAIN = "\r\x1b[J", "\x1b[2m", "\x1b[0m"
-_TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
-
-
-def can_draw(descriptor: int, environ: Mapping[str, str]) -> bool:
-    """Whether a line can be drawn and taken back there."""
-    return os.isatty(descriptor) and environ.get("TERM", "dumb") not in {"", "dumb"}
+TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
 
 
 class StatusLine(PlainView):
     """Shows a run on a terminal: lines for events, one status line for the current state.
 
-    Args:
-        id_: The run.
-        program: The command's name, for people.
-        streams: Where it is told.
-        before: The state of the run when this process starts to drive it.
-        is_coloured: Whether to paint.
-        now: Tells the time, in epoch seconds.
+    `before` is the state of the run when this process starts to drive it.
     """
 
     def __init__(
@@ -224,14 +213,14 @@ class StatusLine(PlainView):
         # Colours behind the end of a line leave the cursor where it is.
         self._streams.is_mid_line = bool(rest or self._cut) and not rest.endswith(b"\n")
 
-    def _say(self, said: list[StatusText], at: float | None = None) -> None:
+    def _say(self, said: list[StatusText], when: str = "") -> None:
         with self._lock:
             self._erase()
-            super()._say(said, at)
+            super()._say(said, when)
 
     def _prefix(self, said: StatusText) -> str:
         plain = super()._prefix(said)
-        return f"{_TONES[said.tone]}{plain}{_PLAIN}" if self._is_coloured else plain
+        return f"{TONES[said.tone]}{plain}{_PLAIN}" if self._is_coloured else plain
 
 
 def fitted(parts: list[str], width: int) -> str:

@@ -114,11 +114,7 @@ class Screen:
 
 
 class Terminal:
-    """The terminal behind our descriptors, if there is one.
-
-    Args:
-        descriptors: Those to which a program's bytes may be written.
-    """
+    """The terminal behind the descriptors to which a program's bytes go, if there is one."""
 
     def __init__(self, *descriptors: int) -> None:
         self._ttys = tuple(fd for fd in descriptors if os.isatty(fd))
