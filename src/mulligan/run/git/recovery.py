@@ -2,7 +2,7 @@
 
     aside = set_aside(tree, "stash", run)       the tree is as it was when the run began
     …                                           the retry
-    restore_changes(tree, aside)                      what was set aside is there again
+    restore_changes(tree, aside)                what was set aside is there again
 
 `prepare` records everything before `finish` touches the first file. If the process dies in between,
 `recover` finishes or undoes it.
@@ -10,12 +10,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from ...core.redaction import presentable
 from ...errors import GitRefused, SettingError
-from .apply import apply_steps, steps_to_set_aside
+from .apply import PathStep, apply_steps
 from .baseline import changes
 from .commits import PREFIX, commit_changes, identity, made_before
 from .objects import Objects
@@ -29,25 +30,7 @@ if TYPE_CHECKING:
     from .record import Mode
     from .tree import Tree
 
-__all__ = (
-    "RecoveryResult",
-    "finish",
-    "is_clean",
-    "prepare",
-    "recover",
-    "restore_changes",
-    "set_aside",
-)
-
-
-def is_clean(tree: Tree, run: str = "") -> bool:
-    """Whether nothing has changed since the run began, or since the last commit.
-
-    Files that are never touched (ignored, secret-looking, submodules) do not count.
-    """
-    with locked(tree), reading(tree):
-        baseline = load_baseline(tree, run) if run else None
-        return not changes(tree, baseline).moves
+__all__ = ("RecoveryResult", "finish", "prepare", "recover", "restore_changes", "set_aside")
 
 
 def set_aside(
@@ -113,11 +96,14 @@ def prepare(
             return None
         if mode == "commit":
             author = identity(tree.git, author or ("" if baseline is None else baseline.author))
-        return write_record(
-            status,
-            run,
-            mode,
-            objects,
+        aside = SetAside(
+            run=run,
+            number=0,
+            mode=mode,
+            folder=tree.folder,
+            head=status.commit,
+            branch=status.branch,
+            at=time.time(),
             moves=found.moves,
             left=found.left,
             folders=found.folders,
@@ -125,6 +111,7 @@ def prepare(
             prefix=prefix,
             author=author,
         )
+        return write_record(tree, aside, objects)
 
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
@@ -135,9 +122,20 @@ def finish(tree: Tree, aside: SetAside) -> SetAside:
             return aside
         if aside.mode == "commit":
             return commit_changes(tree, aside)
-        strange = apply_steps(tree, steps_to_set_aside(aside.moves), aside.folders)
+        steps = [
+            PathStep(
+                path=move.path,
+                before=move.aside.tree,
+                after=move.base.tree,
+                permissions=move.base.permissions,
+                staged=(move.aside, move.base),
+            )
+            for move in aside.moves
+        ]
+        unexpected = apply_steps(tree, steps, aside.folders)
         done = set_state(tree, aside, "aside")
-        return replace(done, left=(*aside.left, *_changed_meanwhile(strange)))
+        late = [LeftPath(path=path, reason="it was changed meanwhile") for path in unexpected]
+        return replace(done, left=(*aside.left, *late))
 
 
 def restore_changes(
@@ -158,24 +156,16 @@ def restore_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
-    """What recovering a run has done.
+    """What recovering a run has done."""
 
-    Args:
-        finished: Set aside now: it was being set aside.
-        returned: Given back now: it was being given back, or its setting aside was undone.
-    """
-
-    finished: tuple[SetAside, ...] = ()
-    returned: tuple[RestoreResult, ...] = ()
+    finished: tuple[SetAside, ...] = ()  # it was being set aside
+    returned: tuple[RestoreResult, ...] = ()  # it was being given back, or set aside and undone
 
 
 def recover(tree: Tree, run: str, *, is_undone: bool = False) -> RecoveryResult:
     """Finish what a process that died had begun.
 
-    Args:
-        tree: The tree.
-        run: Whose.
-        is_undone: Give back what was being set aside, instead of setting the rest aside.
+    With `is_undone`, what was being set aside is given back, instead of setting the rest aside.
     """
     finished: list[SetAside] = []
     returned: list[RestoreResult] = []
@@ -218,7 +208,3 @@ def _shared(paths: frozenset[str]) -> str:
         f"{presentable(first, 200)}{others} had changes before the run began, and the run changed "
         f"it, too: a commit cannot tell the two apart; commit or stash your own, or use 'stash'"
     )
-
-
-def _changed_meanwhile(paths: list[str]) -> list[LeftPath]:
-    return [LeftPath(path=path, reason="it was changed meanwhile") for path in sorted(paths)]

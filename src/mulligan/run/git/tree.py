@@ -34,28 +34,16 @@ _OLDEST = (2, 26)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A work tree with its repository.
+    """A work tree with its repository."""
 
-    Args:
-        folder: The top folder of the work tree.
-        repository: Its ``.git`` folder; for a linked work tree, its own part of it.
-        common: The ``.git`` folder that all work trees of the repository share.
-        git: Git in `folder`.
-        store: Git for objects and references alone. Its working directory is not in a tree, so it
-            holds up no other git.
-        scratch: A private folder beside the repository's own files; its contents may be deleted.
-        files: The files in `folder`.
-        ignores_case: Whether names that differ only in case are one file here.
-    """
-
-    folder: str
-    repository: str
-    common: str
-    git: Git
-    store: Git
-    scratch: str
+    folder: str  # the top folder of the work tree
+    repository: str  # its ``.git`` folder; for a linked work tree, its own part of it
+    common: str  # the ``.git`` folder that all work trees of the repository share
+    git: Git  # in `folder`
+    store: Git  # for objects and references: its cwd is not in a tree, so it holds up no other git
+    scratch: str  # a private folder in `repository`; its contents may be deleted
     files: TreeFiles
-    ignores_case: bool = False
+    ignores_case: bool = False  # names that differ only in case are one file here
 
     @classmethod
     def find(cls, folder: str | os.PathLike[str] = ".") -> Tree:
@@ -71,22 +59,17 @@ class Tree:
             known = _known[asked] = _found(asked)
             if len(_known) > _MOST_KNOWN:
                 del _known[next(iter(_known))]
-        nothing = "0" * (64 if known.algorithm == "sha256" else 40)
+        null_id = "0" * (64 if known.algorithm == "sha256" else 40)
         scratch = os.path.join(known.repository, "mulligan")
-        files = TreeFiles(
-            root=known.top,
-            scratch=scratch,
-            algorithm=known.algorithm,
-            is_durable=not os.path.exists(os.path.join(scratch, _LENT)),
-        )
+        is_lent = os.path.exists(os.path.join(scratch, _LENT))
         return cls(
             folder=known.top,
             repository=known.repository,
             common=known.common,
-            git=Git(known.top, nothing=nothing),
-            store=Git(os.sep, (("GIT_DIR", known.common),), nothing),
+            git=Git(known.top, null_id=null_id),
+            store=Git(os.sep, (("GIT_DIR", known.common),), null_id),
             scratch=scratch,
-            files=files,
+            files=TreeFiles(known.top, scratch, known.algorithm, is_durable=not is_lent),
             ignores_case=known.ignores_case,
         )
 
@@ -105,14 +88,9 @@ class Tree:
     @property
     def head(self) -> str:
         """The commit that is checked out; empty on a branch without a commit."""
-        answer = self.git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        return answer.out.decode().strip()
-
-    @property
-    def branch(self) -> str:
-        """The branch that is checked out; empty for a detached HEAD."""
-        answer = self.git.ask("symbolic-ref", "--quiet", "--short", "HEAD")
-        return os.fsdecode(answer.out.removesuffix(b"\n"))
+        return (
+            self.git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}").out.decode().strip()
+        )
 
     def ignores(self, path: str) -> bool:
         """Whether git ignores `path`."""
@@ -165,9 +143,8 @@ def _found(asked: str) -> _Known:
     words = os.fsdecode(inside.out).split("\n")[:-1]
     if len(words) < len(_INSIDE):
         raise GitRefused(
-            f"{shown}: {_first_line(inside.words)}; run `git init` there, "
-            f"or leave git recovery off",
-            inside.words,
+            f"{shown}: {_first_line(inside.text)}; run `git init` there, or leave git recovery off",
+            inside.text,
         )
     in_tree, is_bare = words[: len(_INSIDE)]
     if in_tree != "true":
