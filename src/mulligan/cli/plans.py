@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from ..run.context import RunContext
     from ..run.journal.store import ClaimedRun
-    from ..run.plan.drive import KeptPlan
-    from ..run.plan.model import Agent, Phase, Plan
+    from ..run.plan.model import Agent, KeptPlan, Phase, Plan
 
 __all__ = ("check_report", "drive_plan", "run_plan", "show_plan")
 

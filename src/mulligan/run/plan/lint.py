@@ -47,12 +47,13 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Pol
         folder: The folder its file is in.
         home: The folder that its `cwd` starts from; where its file is by default.
     """
+    home = home or folder
     found = [_found(each, is_grave=True) for each in problems(plan, folder=folder, home=home)]
-    found += [_found(each, is_grave=True) for each in tree_problems(plan, home or folder)]
+    found += [_found(each, is_grave=True) for each in tree_problems(plan, home)]
     # A program that is not on this machine is no error of the plan; the run is refused here.
     found += [
         _found(each, is_grave=each.path[-1] == "cwd")
-        for each in machine_problems(plan, home=home or folder, environ=os.environ)
+        for each in machine_problems(plan, home=home, environ=os.environ)
     ]
     found += _plan(plan)
     used: set[str] = set()
@@ -62,17 +63,18 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Pol
         found += _policy(phase, path)
         found += [
             _found(each, is_grave=False)
-            for each in missing_programs(plan, at, home=home or folder, environ=os.environ)
+            for each in missing_programs(plan, at, home=home, environ=os.environ)
         ]
+        named: set[str] = set()
         for number, agent in enumerate(phase.agents):
             here = (*path, "agents", number)
             names = _names(agent, folder)
-            used |= names
+            named |= names
             found += _agent(plan, agent, here)
             found += _length(plan, phase, agent, names, here)
             found += _unused(agent.variables, names, here)
-        named = {name for agent in phase.agents for name in _names(agent, folder)}
         found += _unused(phase.variables, named, path)
+        used |= named
     found += _unused(plan.variables, used, ())
     return sorted(dict.fromkeys(found), key=lambda finding: not finding.is_grave)
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...core.policy import FrozenDict, Policy
 from ...core.presets import preset
 from ...core.schema import Seconds
 from ...errors import SettingError
 
-__all__ = ("Agent", "GitMode", "Mode", "Phase", "Plan", "agent_key")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("Agent", "GitMode", "KeptPlan", "Mode", "Phase", "Plan")
 
 Mode = Literal["fail_fast", "continue", "require_minimum"]
 GitMode = Literal["off", "commit", "stash", "snapshot", "worktree"]
@@ -211,17 +214,20 @@ class Plan:
         return (self.phases[at - 1].name,) if at else ()
 
     def agents(self) -> list[tuple[str, Phase, Agent]]:
-        """Every agent, with its key and its phase."""
+        """Every agent, with its key ``phase/agent`` and its phase."""
         return [
-            (agent_key(phase, agent), phase, agent)
+            (f"{phase.name}/{agent.name}", phase, agent)
             for phase in self.phases
             for agent in phase.agents
         ]
 
 
-def agent_key(phase: Phase, agent: Agent) -> str:
-    """The name of an agent in the whole plan, ``phase/agent``."""
-    return f"{phase.name}/{agent.name}"
+class KeptPlan(NamedTuple):
+    """The copy of a plan that its run keeps."""
+
+    plan: Plan  # with the texts of its prompt files
+    folder: Path  # that its file lies in
+    cwd: Path  # the folder that its agents run in, as far as it does not name one
 
 
 def _check_phases(phases: tuple[Phase, ...]) -> None:

@@ -71,11 +71,7 @@ def command_for(
 ) -> tuple[tuple[str, ...], bytes | None]:
     """What to execute for an agent, and what it gets on stdin; None for nothing.
 
-    Args:
-        agent: The agent.
-        folder: The plan's folder, where its prompt files are.
-        variables: The plan's, the phase's and its own, merged.
-        outputs: Phase → agent → what it printed, of the phases that have ended.
+    `outputs` has phase → agent → what it printed, of the phases that have ended.
 
     Raises:
         SettingError: The prompt names something that does not exist, or is too long to be passed.

@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
     from .model import Agent, Phase, Plan
 
-__all__ = (
-    "AgentProgress",
-    "AgentStatus",
-    "Dispatch",
-    "PhaseState",
-    "dispatch",
-)
+__all__ = ("AgentProgress", "AgentStatus", "Dispatch", "PhaseState", "dispatch")
 
 AgentStatus: TypeAlias = Literal["todo", "running", "waiting", "succeeded", "failed", "stopped"]
 PhaseState: TypeAlias = Literal["blocked", "open", "succeeded", "failed", "skipped"]
@@ -39,37 +33,22 @@ _ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
 class AgentProgress(NamedTuple):
-    """How far an agent is.
-
-    Args:
-        status: Its status.
-        until: When a waiting one is due.
-        is_free: Whether starting it costs nothing, because its work is done.
-    """
+    """How far an agent is."""
 
     status: AgentStatus = "todo"
-    until: float = 0.0
-    is_free: bool = False
+    until: float = 0.0  # when a waiting one is due
+    is_free: bool = False  # starting it costs nothing, because its work is done
 
 
 class Dispatch(NamedTuple):
-    """What to start and stop now.
+    """What to start and stop now."""
 
-    Args:
-        start: Agents to start or wake, in this order.
-        stop: Agents to stop, because their phase has failed.
-        wake_at: When to look again, if nothing happens before; None if only an end changes things.
-        phases: The state of each phase.
-        because: Why a phase failed or is skipped.
-        is_over: Whether nothing runs and nothing will.
-    """
-
-    start: tuple[str, ...]
-    stop: tuple[str, ...]
-    wake_at: float | None
+    start: tuple[str, ...]  # agents to start or wake, in this order
+    stop: tuple[str, ...]  # agents to stop, because their phase has failed
+    wake_at: float | None  # when to look again at the latest; None if only an end changes things
     phases: dict[str, PhaseState]
-    because: dict[str, str]
-    is_over: bool
+    because: dict[str, str]  # why a phase failed or is skipped
+    is_over: bool  # nothing runs and nothing will
 
     @property
     def is_success(self) -> bool:
@@ -85,7 +64,7 @@ def dispatch(
         plan: The plan.
         progress: ``phase/agent`` → how far it is; one that is not named has not started.
         now: Epoch seconds.
-        is_spent: Whether the money is used up: nothing that costs any is started.
+        is_spent: Whether the cost limit is reached: nothing that costs money is started.
     """
     start: list[str] = []
     stop: list[str] = []
@@ -115,14 +94,8 @@ def dispatch(
         start += [each.key for each in ready if slots.take(each)]
     is_busy = any(each.status == "running" for each in agents)
     is_over = not is_busy and not start and wake_at == inf and "open" not in states.values()
-    return Dispatch(
-        tuple(start),
-        tuple(stop),
-        None if wake_at == inf else wake_at,
-        states,
-        because,
-        is_over,
-    )
+    next_at = None if wake_at == inf else wake_at
+    return Dispatch(tuple(start), tuple(stop), next_at, states, because, is_over)
 
 
 _NEW = AgentProgress()
