@@ -142,8 +142,7 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
             "memory: is the memory of one process, which others cannot read",
             "let the guards share a store, sqlite:PATH or redis://HOST, and give it here",
         )
-    path = sqlite_path(url)
-    if must_exist and path and not Path(path).expanduser().exists():
+    if must_exist and not _exists(sqlite_path(url)):
         raise Unusable(
             f"{printable(url)}: no such file",
             "a guard creates it at its first call; is this the path that the guards use?",
@@ -158,6 +157,15 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
             else "sqlite:PATH or redis://HOST"
         )
         raise Unusable(str(error), hint) from None
+
+
+def _exists(path: str) -> bool:
+    """Whether one of the two files of a store on SQLite exists; dead letters are in the second."""
+    if not path or (hot := Path(path).expanduser()).exists():
+        return True
+    from ..stores.sqlite.journal import journal_file
+
+    return journal_file(hot).path.exists()
 
 
 def scope_of(store: Store, target: str, scope: str) -> str:

@@ -14,7 +14,7 @@ import click
 from ...core.dead_letter import State
 from ...core.redaction import clean, presentable
 from ...dead_letters.browse import DeadLetters
-from ...errors import SettingError, StoreDown
+from ...errors import SettingError, StoreError
 from .. import Unusable
 from ..store_options import ENVIRONMENT, opened
 from ..ui.dead_letters import as_json, letter_sheet, letter_table, outcome_lines
@@ -86,7 +86,7 @@ def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
     box = _box(store)
     try:
         found = _chosen(box, chosen)
-    except StoreDown:
+    except StoreError:
         waiting = box.spooled()
         if waiting:
             letter_table(waiting, box.url)
@@ -214,10 +214,13 @@ def purge(
 
 
 def _box(url: str | None) -> DeadLetters:
-    """The letters at `url`, else at MULLIGAN_STORE, else this user's; there may be none yet."""
+    """The letters at `url`, else at MULLIGAN_STORE, else this user's, where there may be none."""
     if not url and not os.environ.get(ENVIRONMENT):
         return DeadLetters()
-    return DeadLetters(opened(url, must_exist=False))
+    box = DeadLetters(opened(url, must_exist=False))
+    # Letters for a file that is missing may be in spool files.
+    is_spooled = any(record.letter.home == box.url for record in box.spooled())
+    return box if is_spooled else DeadLetters(opened(url))
 
 
 def _chosen(box: DeadLetters, chosen: dict[str, Any]) -> tuple[Record, ...]:
