@@ -31,6 +31,7 @@ from ...run.git import (
 )
 from ...run.journal.store import NoSuchRun, RunStore
 from .. import EXIT_FAILED, Unusable
+from ..ui.tables import columns
 
 if TYPE_CHECKING:
     from ...run.git import AgentWorktree, RestoreResult, SetAside
@@ -45,6 +46,7 @@ _FOLDER = click.option(
     help="A folder in the work tree. [the current one]",
 )
 _JSON = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+_HEAD = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
 
 
 @click.group(
@@ -93,13 +95,10 @@ def list_(*, folder: str, is_json: bool) -> None:
     if not found and not worktrees:
         click.echo("nothing has been set aside here", err=True)
         return
-    heads = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
-    rows = [heads, *(_row(each) for each in sorted(found, key=lambda each: each.at))]
+    rows = [_row(each) for each in sorted(found, key=lambda each: each.at)]
     rows += [_worktree_row(each) for each in worktrees]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+    for line in columns(_HEAD, rows, is_cut=False):
+        click.echo(line)
 
 
 @command.command()
@@ -138,7 +137,7 @@ def restore(
     with ExitStack() as stack:
         if not is_rehearsal:
             trees = [here] if is_taken else [_tree_of(each, here) for each in asides]
-            _have(run, trees, stack, is_shared=is_taken)
+            _hold(run, trees, stack, is_shared=is_taken)
             # As it is now that no other process is there.
             asides = [] if is_taken else _of(here, run, number, is_needed=not worktrees)
         if is_taken:
@@ -156,14 +155,14 @@ def restore(
         click.get_current_context().exit(EXIT_FAILED)
 
 
-def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
-    """Have the trees that files come back to, so that no run works there meanwhile."""
+def _hold(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
+    """Hold the trees that files come back to, so that no run works there meanwhile."""
     runs, id_ = RunStore(), run.partition("/")[0]
     state = runs.look(id_)
     if state is not None and runs.is_held(id_):
         raise Unusable(
-            f"run {id_} is being run by {runs.holder(id_)}, and restores by "
-            f"itself what it has set aside",
+            f"run {id_} is being run by {runs.holder(id_)}, and restores by itself what it has "
+            f"set aside",
             f"wait until it ends, or cancel it first: mulligan cancel {id_}",
         )
     if state is not None and state.is_open and not is_shared:
@@ -282,10 +281,8 @@ def _merge(worktree: AgentWorktree, *, is_rehearsal: bool, is_json: bool) -> Non
 
 def _is_merged(tree: Tree, worktree: AgentWorktree) -> bool:
     """Whether its changes were taken back, and only what git must not hold is left there."""
-    found = [each for each in load_all(tree, worktree.key) if each.mode == "worktree"]
-    return (
-        bool(found) and found[-1].state in {"returned", "kept"} and not unmerged_changes(worktree)
-    )
+    states = [each.state for each in load_all(tree, worktree.key) if each.mode == "worktree"]
+    return bool(states) and states[-1] in {"returned", "kept"} and not unmerged_changes(worktree)
 
 
 def _tree_of(aside: SetAside, here: Tree) -> Tree:
@@ -329,36 +326,22 @@ def _of(tree: Tree, run: str, number: int | None, *, is_needed: bool = True) -> 
 
 def _row(aside: SetAside) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(aside.at))
-    where = aside.ref
+    where = f"branch {aside.made}" if aside.state == "kept" else aside.ref
     if aside.state == "committed":
         where = f"commit {aside.made[:12]}" if aside.made else "nothing was left to commit"
-    elif aside.state == "kept":
-        where = f"branch {aside.made}"
     files = str(len(aside.moves))
     return (aside.run, str(aside.number), aside.mode, aside.state, files, when, where)
 
 
 def _worktree_row(worktree: AgentWorktree) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(Path(worktree.folder).stat().st_mtime))
-    return (
-        worktree.key,
-        "",
-        "worktree",
-        "lent",
-        str(len(unsaved_paths(worktree))),
-        when,
-        worktree.folder,
-    )
+    files = str(len(unsaved_paths(worktree)))
+    return (worktree.key, "", "worktree", "lent", files, when, worktree.folder)
 
 
 def _worktree_data(worktree: AgentWorktree) -> dict[str, Any]:
-    about = {
-        "run": worktree.key,
-        "mode": "worktree",
-        "state": "lent",
-        "folder": worktree.folder,
-    }
-    return {**about, "moves": unsaved_paths(worktree)}
+    about = {"run": worktree.key, "mode": "worktree", "state": "lent"}
+    return {**about, "folder": worktree.folder, "moves": unsaved_paths(worktree)}
 
 
 def _about(aside: SetAside) -> dict[str, Any]:
