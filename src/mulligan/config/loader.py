@@ -57,8 +57,8 @@ def policy_from(
         name: A name for it.
         data: The part of the file that describes it; the whole file by default.
         at: Where in the file that part stands.
-        words: What it calls its keys.
-        presets: What the name of a preset means there; a call's table by default.
+        words: The names of its keys.
+        presets: The policy that the name of a preset means; a preset for calls by default.
     """
     own = source.data if data is None else data
     try:
@@ -81,7 +81,7 @@ def _adapter() -> TypeAdapter[Policy]:
 def _refuse_short_horizon(
     source: Source, policy: Policy, own: Mapping[str, Any], at: KeyPath
 ) -> None:
-    """`Policy` lifts the horizon to `in_place`; an author who wrote both did not ask for that."""
+    """Refuse a horizon below `in_place`, which `Policy` would raise without a word."""
     wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
     if wanted < policy.in_place:
         raise source.error(

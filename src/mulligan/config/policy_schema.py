@@ -17,7 +17,7 @@ from ..core.policy import Policy, Rule
 from ..core.presets import PRESETS, preset
 from ..core.timeouts import SERVICE_TIMEOUTS
 from ..errors import SettingError
-from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, timeouts_data
+from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, settings_data
 from .source import shown
 from .suggestions import guess
 
@@ -196,5 +196,5 @@ def _timeouts(base: dict[str, Any] | None, own: object) -> Any:
                 f"needs one of {', '.join(SERVICE_TIMEOUTS)}; got {shown(name)}",
                 guess(name, SERVICE_TIMEOUTS),
             )
-        start = timeouts_data(SERVICE_TIMEOUTS[name])
+        start = settings_data(SERVICE_TIMEOUTS[name])
     return {**start, **table}

@@ -1,8 +1,4 @@
-"""Suggestions for misspelt keys of files.
-
-Other libraries have other words for the same things; users of those are told
-ours. For everything else the nearest spelling is offered.
-"""
+"""Suggestions for misspelt keys of files, and for keys that other libraries use."""
 
 from __future__ import annotations
 
@@ -25,16 +21,13 @@ __all__ = ("POLICY_WORDS", "FileKeys", "about_key", "guess", "names", "policy_ke
 
 
 class FileKeys(NamedTuple):
-    """What one sort of file calls its keys.
+    """The keys of one sort of file."""
 
-    Args:
-        known: The keys of the table at a path; the text is the shape of a backoff, if it is one.
-        synonyms: Words of others, each with ours; the first that the table knows is it.
-        homes: Where else a key could belong: the place in words, its keys.
-    """
-
+    # The keys of the table at a path; the text is the shape of a backoff, if it is one.
     known: Callable[[KeyPath, str], Collection[str]]
+    # Names in other libraries, each with ours; the first that the table knows is suggested.
     synonyms: Mapping[str, tuple[str, ...]]
+    # Where else a key could belong: the place in words, its keys.
     homes: tuple[tuple[str, Collection[str]], ...]
 
 
@@ -116,13 +109,7 @@ def guess(word: object, known: Iterable[str]) -> str:
 
 
 def about_key(path: KeyPath, shape: str, words: FileKeys) -> str:
-    """What to do about the unknown key at the end of `path`.
-
-    Args:
-        path: Where it stands.
-        shape: The shape of the backoff it stands in, if it stands in one.
-        words: What the file calls its keys.
-    """
+    """What to do about the unknown key at the end of `path`, in a backoff of this `shape`."""
     key, known = str(path[-1]), words.known(path[:-1], shape)
     for ours in words.synonyms.get(key, ()):
         if ours in known:
