@@ -96,15 +96,10 @@ span_option: Callable[..., Any] = click.option(
 
 
 class Stores(NamedTuple):
-    """The stores that a status command reads and changes.
+    """The stores that a status command reads and changes."""
 
-    Args:
-        guards: The store that guards share, if one is named.
-        runs: The stores in which runs of this user find limits.
-    """
-
-    guards: Store | None
-    runs: tuple[Store, ...]
+    guards: Store | None  # that guards share, if one is named
+    runs: tuple[Store, ...]  # in which runs of this user find limits
 
 
 def stores_of(url: str | None, *, must_exist: bool = True, is_made: bool = False) -> Stores:
@@ -112,8 +107,8 @@ def stores_of(url: str | None, *, must_exist: bool = True, is_made: bool = False
 
     Args:
         url: Where guards share their state; None for MULLIGAN_STORE.
-        must_exist: Whether a file of guards that does not exist is refused, and not made.
-        is_made: Whether the store of runs is made, where no run has needed it yet.
+        must_exist: Whether a file of guards that does not exist is refused.
+        is_made: Whether the store of runs is created if no run has needed it yet.
     """
     url = url or os.environ.get(ENVIRONMENT, "")
     guards = opened(url, must_exist=must_exist) if url else None
@@ -150,12 +145,8 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
     try:
         return open_store(url)
     except SettingError as error:
-        is_path = ":" not in url
-        hint = (
-            f"did you mean --store sqlite:{clean(url, 200)}?"
-            if is_path
-            else "sqlite:PATH or redis://HOST"
-        )
+        meant = f"did you mean --store sqlite:{clean(url, 200)}?"
+        hint = meant if ":" not in url else "sqlite:PATH or redis://HOST"
         raise Unusable(str(error), hint) from None
 
 

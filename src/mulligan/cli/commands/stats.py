@@ -49,7 +49,6 @@ _SECTIONS = {
 
 @click.command(
     cls=Manual,
-    groups={},
     sections=_SECTIONS,
     epilog="Exit codes: 0 done, also if there is nothing to show, 1 the store cannot be read, 2 "
     "wrong usage.",

@@ -58,7 +58,7 @@ _COLOURS = {
 }
 
 
-@click.command(cls=Manual, groups={}, sections=_SECTIONS)
+@click.command(cls=Manual, sections=_SECTIONS)
 @click.argument("targets", metavar="[NAME]…", nargs=-1)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per row, one per line."
@@ -160,11 +160,7 @@ def _until(limit: AccountLimit, row: run_limits.AccountRow) -> float:
 def _until_text(limit: AccountLimit, row: run_limits.AccountRow) -> str:
     now, left = row.moment.wall, limit.look.left(row.moment)
     if left <= 0:
-        return (
-            ("has passed, the next run tries")
-            if limit.probe is None
-            else "has passed, one run tries"
-        )
+        return f"has passed, {'the next' if limit.probe is None else 'one'} run tries"
     until = _until(limit, row)
     said = f"{clock(until, now)}, in {whole_seconds(until - now)}"
     if until - now - left > 60:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ class Manual(click.Command):
     def __init__(
         self,
         *args: Any,
-        groups: Mapping[str, Sequence[str]],
+        groups: Mapping[str, Sequence[str]] = MappingProxyType({}),
         sections: Mapping[str, Sequence[tuple[str, str]]],
         **settings: Any,
     ) -> None:
