@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .lines import KeyPath
 
-__all__ = ("POLICY_WORDS", "FileKeys", "about_key", "guess", "names", "policy_keys")
+__all__ = ("POLICY_WORDS", "FileKeys", "about_key", "guess", "names", "policy_keys", "synonyms")
 
 
 class FileKeys(NamedTuple):
@@ -51,55 +51,47 @@ _TABLES = {
 _BACKOFF = {name: names(cls) for name, cls in _SHAPES.items()}
 _ANY_BACKOFF: set[str] = set().union(*_BACKOFF.values())
 
-# Words of other libraries and of other units, each with ours; the first that fits the table is it.
-_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "retries": ("max_retries",),
-    "num_retries": ("max_retries",),
-    "retry_count": ("max_retries",),
-    "max_attempts": ("attempts",),
-    "tries": ("attempts",),
-    "max_tries": ("attempts",),
-    "stop_after_attempt": ("attempts",),
-    "base": ("first", "preset"),
-    "base_delay": ("first",),
-    "initial": ("first",),
-    "initial_delay": ("first",),
-    "wait_initial": ("first",),
-    "min": ("first",),
-    "delay": ("wait", "first", "backoff"),
-    "max": ("cap",),
-    "max_delay": ("cap", "horizon"),
-    "max_wait": ("cap", "horizon"),
-    "wait_max": ("cap",),
-    "max_interval": ("cap",),
-    "multiplier": ("factor",),
-    "exponent": ("factor",),
-    "exp_base": ("factor",),
-    "increment": ("step",),
-    "delays": ("waits",),
-    "schedule": ("waits", "backoff"),
-    "strategy": ("shape", "backoff"),
-    "type": ("shape", "backoff"),
-    "kind": ("shape",),
-    "timeout": ("total", "timeouts"),
-    "max_time": ("patience",),
-    "max_elapsed": ("patience",),
-    "wait_jitter": ("jitter",),
-    "retry_after": ("hint",),
-    "ttl": ("key_ttl",),
-    "fail_max": ("failures",),
-    "failure_threshold": ("failures",),
-    "threshold": ("failures",),
-    "recovery_timeout": ("open_for",),
-    "reset_timeout": ("open_for",),
-    "success_threshold": ("successes",),
-    "circuit_breaker": ("breaker",),
-    "rate_limiter": ("gate",),
-    "extends": ("preset",),
-    "retry_on": ("rules",),
-    "retryable_statuses": ("statuses",),
-    "status_codes": ("statuses",),
-}
+
+def synonyms(ours: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Names in other libraries, each with ours, from our names, each with those of others."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, others in ours.items():
+        for other in others.split():
+            found[other] = (*found.get(other, ()), name)
+    return found
+
+
+# Our names, each with those of other libraries and of other units. Where two of ours have the same,
+# the first that the table knows is suggested.
+_SYNONYMS = synonyms(
+    {
+        "max_retries": "retries num_retries retry_count",
+        "attempts": "max_attempts tries max_tries stop_after_attempt",
+        "wait": "delay",
+        "first": "base base_delay initial initial_delay wait_initial min delay",
+        "preset": "base extends",
+        "cap": "max max_delay max_wait wait_max max_interval",
+        "horizon": "max_delay max_wait",
+        "factor": "multiplier exponent exp_base",
+        "step": "increment",
+        "waits": "delays schedule",
+        "shape": "strategy type kind",
+        "backoff": "delay schedule strategy type",
+        "total": "timeout",
+        "timeouts": "timeout",
+        "patience": "max_time max_elapsed",
+        "jitter": "wait_jitter",
+        "hint": "retry_after",
+        "key_ttl": "ttl",
+        "failures": "fail_max failure_threshold threshold",
+        "open_for": "recovery_timeout reset_timeout",
+        "successes": "success_threshold",
+        "breaker": "circuit_breaker",
+        "gate": "rate_limiter",
+        "rules": "retry_on",
+        "statuses": "retryable_statuses status_codes",
+    }
+)
 
 
 def guess(word: object, known: Iterable[str]) -> str:
