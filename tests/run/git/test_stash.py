@@ -410,11 +410,10 @@ def test_what_was_half_set_aside_can_be_undone(repo):
     tree = repo.tree
     a_busy_agent(repo)
     before = repo.state()
-    repo.prepared("stash", "r1")
+    aside = repo.prepared("stash", "r1")
     (repo.folder / "tool.sh").unlink()  # as far as it came
     (repo.folder / "new/deep/file.txt").unlink()
-    caught = git.recover(tree, "r1", is_undone=True)
-    assert [given.is_whole for given in caught.returned] == [True]
+    assert git.restore_changes(tree, aside).is_whole
     assert repo.state() == before
 
 

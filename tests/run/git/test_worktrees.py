@@ -173,7 +173,7 @@ def test_an_agent_can_set_its_own_tree_aside(repo, lent):
     own.write("a.txt", "second attempt\n")
     own.aside("stash", lent.key)
     own.write("b.txt", "third attempt\n")
-    assert git.recover(repo.tree, "r1") == git.RecoveryResult()
+    assert git.recover(repo.tree, "r1") == []
     taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.paths == ("b.txt",)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from .baseline import changes, record_baseline
 from .command import interruptible
 from .record import OPEN, Mode, SetAside, State
-from .recovery import RecoveryResult, finish, prepare, recover, restore_changes, set_aside
+from .recovery import finish, prepare, recover, restore_changes, set_aside
 from .refs import drop, drop_baselines, has_baseline, load_all, load_baseline
 from .restore import RestoreResult
 from .secret_files import SECRETS, why_secret
@@ -38,7 +38,6 @@ __all__ = (
     "SECRETS",
     "AgentWorktree",
     "Mode",
-    "RecoveryResult",
     "RestoreResult",
     "SetAside",
     "State",

@@ -11,8 +11,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...core.redaction import presentable
 from ...errors import GitRefused, SettingError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .record import Mode
     from .tree import Tree
 
-__all__ = ("RecoveryResult", "finish", "prepare", "recover", "restore_changes", "set_aside")
+__all__ = ("finish", "prepare", "recover", "restore_changes", "set_aside")
 
 
 def set_aside(
@@ -41,7 +41,6 @@ def set_aside(
     since: str = "",
     words: str = "",
     prefix: str = PREFIX,
-    author: str = "",
 ) -> SetAside | None:
     """Restore the tree to its state when the run began; None if nothing has changed.
 
@@ -52,7 +51,6 @@ def set_aside(
         since: Whose baseline tells them from the user's; the run's own by default.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.
-        author: ``Name <mail>``, for a commit where git does not know who commits.
 
     Raises:
         GitRefused: The tree is in the middle of something, or a commit would not leave it clean;
@@ -61,7 +59,7 @@ def set_aside(
     """
     _forget_refused_commits(tree, run)
     recover(tree, run)
-    aside = prepare(tree, mode, run, since=since, words=words, prefix=prefix, author=author)
+    aside = prepare(tree, mode, run, since=since, words=words, prefix=prefix)
     return None if aside is None else finish(tree, aside)
 
 
@@ -80,7 +78,6 @@ def prepare(
     since: str = "",
     words: str = "",
     prefix: str = PREFIX,
-    author: str = "",
 ) -> SetAside | None:
     """Record what is to be set aside, without touching a file; None if there is nothing."""
     checked_name(run)
@@ -94,8 +91,9 @@ def prepare(
             raise GitRefused(_shared(found.shared))
         if not found.moves:
             return None
+        author = "" if baseline is None else baseline.author
         if mode == "commit":
-            author = identity(tree.git, author or ("" if baseline is None else baseline.author))
+            author = identity(tree.git, author)
         aside = SetAside(
             run=run,
             number=0,
@@ -154,51 +152,21 @@ def restore_changes(
         return restore_paths(tree, aside, status, is_partial=is_partial, is_rehearsal=is_rehearsal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryResult:
-    """What recovering a run has done."""
-
-    finished: tuple[SetAside, ...] = ()  # it was being set aside
-    returned: tuple[RestoreResult, ...] = ()  # it was being given back, or set aside and undone
-
-
-def recover(tree: Tree, run: str, *, is_undone: bool = False) -> RecoveryResult:
-    """Finish what a process that died had begun.
-
-    With `is_undone`, what was being set aside is given back, instead of setting the rest aside.
-    """
-    finished: list[SetAside] = []
-    returned: list[RestoreResult] = []
+def recover(tree: Tree, run: str) -> list[SetAside]:
+    """Finish what a process that died had begun; returns what is set aside or committed now."""
     with locked(tree):  # waits for a git that the dead process started
         found = load_all(tree, run)
+    finished = []
     for aside in found:
         if aside.folder != tree.folder:
             continue
-        done = _recover_one(tree, aside, is_undone=is_undone)
-        if isinstance(done, RestoreResult):
-            returned.append(done)
-        elif done is not None:
-            finished.append(done)
-    return RecoveryResult(finished=tuple(finished), returned=tuple(returned))
-
-
-def _recover_one(
-    tree: Tree, aside: SetAside, *, is_undone: bool
-) -> SetAside | RestoreResult | None:
-    match aside.state:
-        case "prepared" if aside.mode == "worktree":
-            return None  # `merge_worktree` finishes changes of an agent's own tree
-        case "prepared" if is_undone and not made_before(tree, aside):
-            return restore_changes(tree, aside)
-        case "prepared":
+        if aside.state == "returning":
+            restore_changes(tree, aside)
+        # `merge_worktree` finishes changes of an agent's own tree.
+        elif aside.state == "prepared" and aside.mode != "worktree":
             TreeStatus.checked(tree)
-            return finish(tree, aside)
-        case "returning":
-            return restore_changes(tree, aside)
-        case "aside" | "returned" | "partly" | "committed" | "kept":
-            return None
-        case _:
-            assert_never(aside.state)
+            finished.append(finish(tree, aside))
+    return finished
 
 
 def _shared(paths: frozenset[str]) -> str:
