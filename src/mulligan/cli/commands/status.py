@@ -181,14 +181,15 @@ def _print(cells: Sequence[tuple[str, ...]], paint: int | None = None) -> None:
     """Print rows in columns, the heads first; `paint` is the only column in colour, if given."""
     widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
     for number, row in enumerate(cells):
-        line = "  ".join(
-            _painted(cell, cell.ljust(width))
-            if number and paint in {None, at}
-            else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
+        line = []
+        for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            colour = _COLOURS.get(cell.partition(" ")[0])
+            is_painted = number and colour and paint in {None, at}
+            text = cell.ljust(width)
+            line.append(click.style(text, fg=colour) if is_painted else text)
         # Colour goes to a terminal alone, and to none whose owner does not want it.
-        click.echo(line.rstrip(), color=False if os.environ.get("NO_COLOR") else None)
+        no_colour = False if os.environ.get("NO_COLOR") else None
+        click.echo("  ".join(line).rstrip(), color=no_colour)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -199,8 +200,3 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         *(clean(row["target"], 80), row["scope"][:8] or "-"),
         *(row["breaker"]["text"], row["gate"]["text"], row["tokens"]["text"], waiting or "-"),
     )
-
-
-def _painted(cell: str, text: str) -> str:
-    colour = _COLOURS.get(cell.partition(" ")[0])
-    return text if colour is None else click.style(text, fg=colour)

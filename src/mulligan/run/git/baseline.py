@@ -149,11 +149,7 @@ def untracked_folders(tree: Tree) -> tuple[str, ...]:
 def read_states(
     tree: Tree, paths: Iterable[str], status: TreeStatus, objects: Objects
 ) -> dict[str, FileState]:
-    """The states of `paths`, with their bytes added to `objects`.
-
-    Raises:
-        GitRefused: There is too much of it, or something git cannot hold.
-    """
+    """The states of `paths`, with their bytes added to `objects`; refused if git cannot hold it."""
     paths = list(paths)
     _check_case(tree, paths, status)
     found = {path: status.state(path) for path in paths}

@@ -94,11 +94,7 @@ def _commit(tree: Tree, aside: SetAside) -> str:
 
 
 def identity(git: Git, author: str = "") -> str:
-    """The author as ``Name <mail>``: the one that git is configured with, else `author`.
-
-    Raises:
-        GitRefused: Git knows none, and none was given.
-    """
+    """The author as ``Name <mail>``: the configured one, else `author`; refused without either."""
     if who := _known(git) or author:
         return who
     raise GitRefused(

@@ -114,11 +114,7 @@ class TreeFiles:
     def put(
         self, path: str, entry: TreeEntry, content: bytes, permissions: int | None = None
     ) -> None:
-        """Replace `path` with this content atomically: a reader sees the old file or the new one.
-
-        Raises:
-            GitError: A file, a symbolic link or a folder with files stands in the way.
-        """
+        """Replace `path` atomically: a reader sees the old content or the new one."""
         place = self.place(path)
         if blocker := self._blocker(path):
             raise GitError(f"{path}: {blocker} is in the way; move it and try again")

@@ -72,11 +72,7 @@ class Objects:
         return self._add("commit", "\n".join([*lines, "", message]).encode())
 
     def write(self) -> None:
-        """Write everything that was added.
-
-        Raises:
-            GitError: A file is not what it was when it was added, or git failed.
-        """
+        """Write everything that was added; raises `GitError` if a file has changed since then."""
         if len(self._made) + len(self._files) > _LOOSE:
             self._drop_known()
         count = len(self._made) + len(self._files)

@@ -171,13 +171,9 @@ def checked_name(name: str, what: str = "a run") -> str:
 def write_baseline(
     tree: Tree, baseline: Baseline, objects: Objects, *, instead_of: str = ""
 ) -> Baseline:
-    """Write the baseline of a run, which must not have one but `instead_of`, and its commit.
+    """Write `baseline`, and the contents of its files in `objects`; returns it with its commit.
 
-    Args:
-        tree: The tree.
-        baseline: The baseline, without its commit.
-        objects: The contents of its files, to be written with it.
-        instead_of: The commit of the baseline that it replaces.
+    It replaces the baseline whose commit is `instead_of`; without that the run must have none.
     """
     run, head, states = baseline.run, baseline.head, baseline.states
     about = {
@@ -220,12 +216,9 @@ def load_baseline(tree: Tree, run: str) -> Baseline | None:
 
 
 def write_record(tree: Tree, aside: SetAside, objects: Objects) -> SetAside:
-    """Record what is to be set aside; from here on its contents are reachable.
+    """Record what is to be set aside; returns it with its number and commit.
 
-    Args:
-        tree: The tree that it is taken from.
-        aside: What is to be set aside; its number and its commit are given here.
-        objects: The contents of its files, to be written with it.
+    From here on the contents of its files, in `objects`, are reachable.
     """
     run, head, moves = aside.run, aside.head, aside.moves
     with reading(tree) as reader:

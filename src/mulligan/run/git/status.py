@@ -105,11 +105,7 @@ class TreeStatus:
 
     @classmethod
     def checked(cls, tree: Tree) -> TreeStatus:
-        """The status of a tree in which files may be set aside now.
-
-        Raises:
-            GitRefused: Something is under way, or paths are unresolved, or git is running.
-        """
+        """The status; raises `GitRefused` while setting files aside would break an operation."""
         for name, what, how in _UNDER_WAY:
             if os.path.exists(os.path.join(tree.repository, name)):
                 raise GitRefused(f"{presentable(tree.folder)}: {what} is under way; {how} first")

@@ -57,11 +57,7 @@ class Tree:
 
     @classmethod
     def find(cls, folder: str | os.PathLike[str] = ".") -> Tree:
-        """The work tree that `folder` is in.
-
-        Raises:
-            GitRefused: It is in none, or git does not trust it, or is too old.
-        """
+        """The work tree that `folder` is in; refused if it is in none, or git is too old."""
         asked = os.path.abspath(folder)
         _check_version()
         tree, stamp = _known.get(asked, (None, ()))

@@ -21,11 +21,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def output_path(folder: Path, output: str) -> Path:
-    """Where `output` of an agent that runs in `folder` really lies.
-
-    Raises:
-        SettingError: It is not a file, or a link leads out of the folder.
-    """
+    """Where `output` of an agent in `folder` really lies; refused if a link leads out of it."""
     shown = clean(output)
     named = os.path.normpath(folder / output)
     name = os.path.basename(named)  # noqa: PTH119 -- a path, read as text

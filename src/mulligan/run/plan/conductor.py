@@ -80,11 +80,7 @@ class Conductor:
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
-        """Drive the plan until it ends, is parked, or is stopped; returns the exit code.
-
-        Raises:
-            SettingError: Another process has claimed the plan.
-        """
+        """Drive the plan until it ends, is parked, or is stopped; returns the exit code."""
         with self._context.holding(self._claimed) as held:
             try:
                 return self._loop(held.stop)

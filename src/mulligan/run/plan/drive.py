@@ -148,11 +148,7 @@ def set_cost_limit(runs: RunStore, id_: str, cost_limit: float) -> None:
 
 
 def kept_plan(runs: RunStore, id_: str) -> KeptPlan:
-    """The plan of a run.
-
-    Raises:
-        NoSuchRun: The run does not have it any more.
-    """
+    """The plan of a run; raises `NoSuchRun` if the run does not have it any more."""
     file = runs.folder / "runs" / id_ / "plan.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))

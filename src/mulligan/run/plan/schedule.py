@@ -172,26 +172,21 @@ class _FreeSlots:
     """The slots that are left: of the plan, of each phase and of each provider."""
 
     def __init__(self, plan: Plan, agents: Sequence[_Agent]) -> None:
-        self._plan = float(plan.concurrency)
-        self._phases = {
-            phase.name: inf if phase.concurrency is None else float(phase.concurrency)
-            for phase in plan.phases
-        }
-        self._providers = {name: float(count) for name, count in plan.providers.items()}
+        self._left = {("plan", ""): plan.concurrency}
+        for phase in plan.phases:
+            if phase.concurrency is not None:
+                self._left["phase", phase.name] = phase.concurrency
+        self._left |= {("provider", name): count for name, count in plan.providers.items()}
         for each in agents:
             if each.status == "running":
-                self._use(each)
+                self.take(each)
 
     def take(self, agent: _Agent) -> bool:
         """Take a slot of each kind that the agent needs; False if one of them is missing."""
-        provider = self._providers.get(agent.provider, inf)
-        if min(self._plan, self._phases[agent.phase.name], provider) < 1:
+        needed = (("plan", ""), ("phase", agent.phase.name), ("provider", agent.provider))
+        kinds = [each for each in needed if each in self._left]
+        if agent.status != "running" and any(self._left[each] < 1 for each in kinds):
             return False
-        self._use(agent)
+        for each in kinds:
+            self._left[each] -= 1
         return True
-
-    def _use(self, agent: _Agent) -> None:
-        self._plan -= 1
-        self._phases[agent.phase.name] -= 1
-        if agent.provider in self._providers:
-            self._providers[agent.provider] -= 1
