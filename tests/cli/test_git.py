@@ -82,10 +82,10 @@ def test_the_list_is_json_for_programs(mulligan, folder):
 
 def test_restore_gives_it_back(mulligan, folder):
     set_aside(folder)
-    rehearsed = (0, "night-1/1: 1 file would come back\n", "")
+    rehearsed = (0, "night-1/1: 1 file would be restored\n", "")
     assert mulligan("restore", "night-1", "--dry-run") == rehearsed
     assert (folder / "a.txt").read_text() == "one\n"
-    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 file came back\n", "")
+    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 file restored\n", "")
     assert (folder / "a.txt").read_text() == "first attempt\n"
     assert mulligan("restore", "night-1") == (0, "night-1/1: was restored before\n", "")
 
@@ -102,7 +102,7 @@ def test_a_conflict_says_where_the_other_version_is(mulligan, folder):
     (folder / "a.txt").write_text("mine\n")
     assert mulligan("restore", "night-1") == (
         1,
-        "night-1/1: 0 files came back\n",
+        "night-1/1: 0 files restored\n",
         (
             f"error: a.txt: it was changed since\n\nhint: git show {aside.commit}:a.txt prints the "
             "other version; --partly restores the others\n"
@@ -127,7 +127,7 @@ def test_of_several_the_newest_comes_first(mulligan, folder):
     set_aside(folder, "second\n")
     code, out, _ = mulligan("restore", "night-1")
     assert code == 1
-    assert out.splitlines()[0] == "night-1/2: 1 file came back"
+    assert out.splitlines()[0] == "night-1/2: 1 file restored"
     assert (folder / "a.txt").read_text() == "second\n"
 
 
@@ -171,8 +171,8 @@ def test_the_run_of_a_plan_stands_for_all_of_its_agents(mulligan, folder):
     assert (code, sorted(out.splitlines())) == (
         0,
         [
-            "k3fqzz/agents/1-1-one/1: 1 file came back",
-            "k3fqzz/agents/2-1-two/1: 1 file came back",
+            "k3fqzz/agents/1-1-one/1: 1 file restored",
+            "k3fqzz/agents/2-1-two/1: 1 file restored",
         ],
     )
     assert (folder / "a.txt").read_text() == "first attempt\n"
@@ -276,7 +276,7 @@ def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
     assert (folder / "a.txt").read_text() == "one\n"
     assert mulligan("restore", "k3fqzz") == (
         0,
-        "k3fqzz/agents/1-1-one/1: 1 file came back\n",
+        "k3fqzz/agents/1-1-one/1: 1 file restored\n",
         "note: run k3fqzz has not ended, and will continue with what is in the tree then\n",
     )
 

@@ -19,7 +19,7 @@ __all__ = ("KeyPath", "line_of", "path_of", "path_text")
 # ("phases", 1, "prompt"): names of keys and places in arrays.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
-_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def path_text(path: KeyPath) -> str:
@@ -29,7 +29,7 @@ def path_text(path: KeyPath) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            name = step if step and _BARE.issuperset(step) else repr(step[:80])
+            name = step if _BARE.fullmatch(step) else repr(step[:80])
             text += f".{name}" if text else name
     return text
 

@@ -371,7 +371,7 @@ def _tell(given: RestoreResult, *, is_rehearsal: bool) -> None:
     elif not given.paths and not given.conflicts:
         click.echo(f"{name}: was restored before")
     else:
-        verb = "would come back" if is_rehearsal else "came back"
+        verb = "would be restored" if is_rehearsal else "restored"
         merged = f", {len(given.merged)} of them merged" if given.merged else ""
         click.echo(f"{name}: {_files(len(given.paths))} {verb}{merged}")
     for path in given.unstaged:

@@ -196,10 +196,8 @@ def unknown_name(
     phases = [f"outputs.{phase}" for phase in outputs]
     agents = [f"outputs.{phase}.{agent}" for phase in outputs for agent in outputs[phase]]
     known = ", ".join([*variables, *phases, *agents])
-    return f"names {{{{{clean(name, 80)}}}}}; known here are {known or _NOTHING}"
-
-
-_NOTHING = "none: there are no variables, and no phase before it"
+    none = "none: there are no variables, and no phase before it"
+    return f"names {{{{{clean(name, 80)}}}}}; known here are {known or none}"
 
 
 def _together(agents: Mapping[str, str]) -> Iterator[_Piece]:
