@@ -159,7 +159,7 @@ def test_what_is_not_given_back_is_not_dropped(mulligan, folder):
         ),
     )
     mulligan("restore", "night-1")
-    assert mulligan("drop", "night-1") == (0, "forgot 1 set aside by night-1\n", "")
+    assert mulligan("drop", "night-1") == (0, "dropped 1 set aside by night-1\n", "")
     assert mulligan("list", "--json")[1] == "[]\n"
 
 
@@ -177,7 +177,7 @@ def test_the_run_of_a_plan_stands_for_all_of_its_agents(mulligan, folder):
     )
     assert (folder / "a.txt").read_text() == "first attempt\n"
     assert (folder / "b.txt").read_text() == "by two\n"
-    assert mulligan("drop", "k3fqzz")[:2] == (0, "forgot 2 set aside by k3fqzz\n")
+    assert mulligan("drop", "k3fqzz")[:2] == (0, "dropped 2 set aside by k3fqzz\n")
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_the_tree_of_an_agent_that_failed_is_taken_back_by_its_name(mulligan, fo
 def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, lent):
     code, _, err = mulligan("drop", "k3fqzz")
     assert (code, err.splitlines()[0]) == (2, "error: 1 file of 'k3fqzz' is not restored")
-    said = "forgot 0 set aside by k3fqzz, and removed 1 of its trees\n"
+    said = "dropped 0 set aside by k3fqzz, and removed 1 of its trees\n"
     assert mulligan("drop", "k3fqzz", "--force")[:2] == (0, said)
     assert not Path(lent.folder).exists()
     assert (folder / "a.txt").read_text() == "one\n"
@@ -306,5 +306,5 @@ def test_help_says_what_each_state_means(mulligan):
 
 def test_a_run_with_only_a_baseline_can_be_dropped(mulligan, folder):
     git.record_baseline(git.Tree.find(folder), "night-1")
-    assert mulligan("drop", "night-1") == (0, "forgot 0 set aside by night-1\n", "")
+    assert mulligan("drop", "night-1") == (0, "dropped 0 set aside by night-1\n", "")
     assert not git.has_baseline(git.Tree.find(folder), "night-1")

@@ -79,7 +79,8 @@ def command() -> None:
 def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
     """List letters, oldest first.
 
-    Exit codes: 0 done, even if there are none; 1 the store cannot be read; 2 wrong usage.
+    Exit codes: 0 done, even if there are none; 1 the store cannot be read; 2 wrong usage, or no
+    such store.
     """
     box = _box(store)
     try:

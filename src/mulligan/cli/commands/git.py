@@ -213,7 +213,7 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
         remove_worktree(tree, each)
     drop(tree, run)
     trees = f", and removed {len(worktrees)} of its trees" if worktrees else ""
-    click.echo(f"forgot {len(asides)} set aside by {run}{trees}")
+    click.echo(f"dropped {len(asides)} set aside by {run}{trees}")
 
 
 def _check_given(

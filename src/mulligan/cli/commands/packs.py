@@ -36,6 +36,8 @@ _WORDS = re.compile(r"[a-z]{3,}")
 def command() -> None:
     """List or check pattern packs.
 
+    A pack is a TOML file with patterns that recognise failures in the output of programs.
+
     Packs come with Mulligan, from the user's folder of packs, and from MULLIGAN_PACKS (files
     and folders). The user's packs are tried before the built-in ones.
     """

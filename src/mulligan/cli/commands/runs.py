@@ -43,7 +43,7 @@ _HEAD = ("run", "name", "program", "status", "attempts", "cost", "when", "folder
     "--prune",
     "is_pruned",
     is_flag=True,
-    help="Delete runs that ended 30 days ago now; run and worker do this once a day.",
+    help="Delete runs that ended more than 30 days ago; run and worker do this once a day.",
 )
 def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
     """List runs, newest first: the active ones, and the last few that ended.
@@ -63,7 +63,7 @@ def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
         from ...run.journal.retention import prune
 
         gone = prune(runs, now)
-        click.echo(f"forgot {len(gone)} run{'' if len(gone) == 1 else 's'}", err=True)
+        click.echo(f"deleted {len(gone)} run{'' if len(gone) == 1 else 's'}", err=True)
     found, unreadable = list(runs.all()), runs.unreadable()
     if not is_all:
         ended = [id_ for id_, state in found if not state.is_open][:_LAST]

@@ -73,7 +73,8 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
     A successful call writes nothing, so a target without any failure is not listed. Each
     process also counts failures and queues calls on its own; that is not in the store.
 
-    This changes nothing, and exits with 0 whatever it finds.
+    Nothing is changed. Exit codes: 0 done, whatever is found, 1 the store cannot be read, 2 wrong
+    usage, or no such store.
     """
     stores = stores_of(url)
     limits = run_limits.rows_of(stores.runs)
@@ -94,9 +95,8 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
             click.echo(json.dumps(each))
         return
     if not rows and not limits:
-        click.echo(
-            "nothing is known about these names" if targets else "nothing is known", err=True
-        )
+        about = " about these names" if targets else ""
+        click.echo(f"no limits and no failures are known{about}", err=True)
     if limits:
         _print([_RUNS_HEADS, *_limit_cells(limits)], paint=2)
     if rows and limits:

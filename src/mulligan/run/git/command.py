@@ -115,7 +115,7 @@ def check_stop(what: str) -> None:
     """Raise `GitStopped` if a stop was requested."""
     watch = _watch.get()
     if watch is not None and watch.is_stopped:
-        raise GitStopped(f"{what} was interrupted; it can go on from where it stood")
+        raise GitStopped(f"{what} was interrupted, and can be continued")
 
 
 def pause(seconds: float, what: str) -> None:

@@ -149,7 +149,7 @@ class Objects:
                 send(packed.compress(chunk))
             send(packed.flush())
         if digest.hexdigest() != oid:
-            raise GitError(f"{presentable(place, 200)} is being written to; try again at rest")
+            raise GitError(f"{presentable(place, 200)} is being written to; try again later")
 
 
 def _header(kind: str, size: int) -> bytes:

@@ -111,7 +111,7 @@ def _plan(plan: Plan) -> Iterator[PolicyFinding]:
     if plan.cost_limit is not None and (silent := sorted(programs & _SILENT)):
         yield _of(
             ("cost_limit",),
-            f"what it costs is not told by {', '.join(silent)}, so it is not counted",
+            f"not reported by {', '.join(silent)}: what they cost is not counted",
             "set a limit at the provider as well",
         )
     yield from _secrets(tuple(plan.variables.values()), ("variables",))
