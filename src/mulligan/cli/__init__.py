@@ -104,27 +104,13 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-def _say_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 -- click's signature
-    if is_asked:
-        from importlib.metadata import version  # 20 ms that only this needs
-
-        click.echo(f"mulligan {version('mulligan')}")
-        ctx.exit()
-
-
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 75 parked or limited, 130 interrupted.",
 )
-@click.option(
-    "-V",
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_say_version,
-    help="Show the version and exit.",
+@click.version_option(
+    None, "-V", "--version", package_name="mulligan", message="%(package)s %(version)s"
 )
 def _group() -> None:
     """The right second chance for AI agents.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..core.duration import seconds
 from ..core.redaction import clean
 from ..errors import SettingError, StoreError
 from ..shared.snapshot import known
 from ..stores.home import home
 from ..stores.open import open_store, printable, sqlite_path
 from . import EXIT_FAILED, Unusable
+from .ui.types import DurationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,18 +79,11 @@ def _named(_context: click.Context, _argument: click.Parameter, text: str) -> st
 target_argument: Callable[..., Any] = click.argument("target", metavar="NAME", callback=_named)
 
 
-def _span(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    try:
-        return None if text is None else seconds(text, name="--for", least=0.001)
-    except SettingError as error:
-        raise Unusable(str(error), "--for 2h") from None
-
-
 span_option: Callable[..., Any] = click.option(
     "--for",
     "span",
     metavar="TIME",
-    callback=_span,
+    type=DurationType(is_zero_refused=True),
     help="How long, such as 90s, 2h or 1h30m.  [until another block, allow or reset]",
 )
 

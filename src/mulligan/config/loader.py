@@ -68,24 +68,18 @@ def policy_from(
     if "name" not in own:
         whole["name"] = name
     policy = validated(source, _adapter(), whole, at=at, words=words)
-    if {"in_place", "horizon"} <= own.keys() and policy.horizon == policy.in_place:
-        _refuse_short_horizon(source, policy, own, at)
+    if {"in_place", "horizon"} <= own.keys():
+        # `Policy` would raise a horizon below in_place without a word.
+        wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
+        if wanted < policy.in_place:
+            raise source.error(
+                f"needs at least in_place; got horizon={wanted:g}, in_place={policy.in_place:g}",
+                (*at, "horizon"),
+                hint="a wait that may be slept through may be waited at all",
+            )
     return policy
 
 
 @cache
 def _adapter() -> TypeAdapter[Policy]:
     return TypeAdapter(Policy)
-
-
-def _refuse_short_horizon(
-    source: Source, policy: Policy, own: Mapping[str, Any], at: KeyPath
-) -> None:
-    """Refuse a horizon below `in_place`, which `Policy` would raise without a word."""
-    wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
-    if wanted < policy.in_place:
-        raise source.error(
-            f"needs at least in_place; got horizon={wanted:g}, in_place={policy.in_place:g}",
-            (*at, "horizon"),
-            hint="a wait that may be slept through may be waited at all",
-        )

@@ -58,18 +58,20 @@ def command(policy: str, *, is_list: bool, is_json: bool, is_toml: bool) -> None
     if is_json and is_toml:
         raise Unusable("--json and --toml exclude each other", "keep one")
     if is_list:
-        _print_list(is_json=is_json)
+        rows = [{"name": name, "about": about} for name, about in ABOUT.items()]
+        lines = [f"{row['name']:<10}{row['about']}" for row in rows]
+        click.echo(json.dumps(rows) if is_json else "\n".join(lines))
         return
     found = _find(policy)
     findings = lint(found)
     if is_json:
         click.echo(json.dumps(_as_json(found, findings), indent=2))
-    elif is_toml:
+        return
+    if is_toml:
         click.echo(as_toml(found), nl=False)
     else:
         _draw(found, ABOUT.get(policy) or f"from {clean(policy)}")
-    if not is_json:
-        _warn(findings)
+    _warn(findings)
 
 
 def _find(name: str) -> Policy:
@@ -84,14 +86,6 @@ def _find(name: str) -> Policy:
     from ...config.loader import load_policy
 
     return load_policy(name)
-
-
-def _print_list(*, is_json: bool) -> None:
-    if is_json:
-        click.echo(json.dumps([{"name": name, "about": about} for name, about in ABOUT.items()]))
-        return
-    for name, about in ABOUT.items():
-        click.echo(f"{name:<10}{about}")
 
 
 def _as_json(policy: Policy, findings: tuple[PolicyFinding, ...]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from ..ui.faults import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 __all__ = ("command",)
 
@@ -224,7 +224,12 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     # Before the address is printed: its reader may send the signal at once.
     told = _told_to_stop()
     with server:
-        _greet(server, as_json=as_json)
+        script_text = str(server.script)
+        greeting = list(pointers(server.url, server.key("me"), script_text))
+        if as_json:
+            greeting = [json.dumps({"url": server.url, "script": script_text})]
+        click.echo("\n".join(greeting))
+        sys.stdout.flush()
         if host in _EVERYWHERE:
             lines.add(lambda: talk.print(everywhere(server.port, allow_host), soft_wrap=True))
         told.wait()
@@ -278,7 +283,8 @@ def ledger(
     if as_json:
         click.echo(json.dumps(said, indent=2))
     else:
-        entries = [entry for entry in _entries(said) if shows_all or entry.vendor != "other"]
+        every = [LedgerEntry(**each) for each in said["entries"]]
+        entries = [entry for entry in every if shows_all or entry.vendor != "other"]
         width = None if sys.stdout.isatty() else WIDE
         console = Console(width=width, highlight=False)
         console.print(ledger_table(entries[-(last or len(entries)) :], console.width))
@@ -308,19 +314,6 @@ def menu() -> None:
     """List every fault that a script can contain."""
     width = None if sys.stdout.isatty() else 120
     Console(width=width, highlight=False).print(menu_table())
-
-
-def _greet(server: FaultServer, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
-    else:
-        for line in pointers(server.url, server.key("me"), str(server.script)):
-            click.echo(line)
-    sys.stdout.flush()
-
-
-def _entries(said: dict[str, Any]) -> Iterator[LedgerEntry]:
-    return (LedgerEntry(**each) for each in said["entries"])
 
 
 def _allow_many_connections() -> None:

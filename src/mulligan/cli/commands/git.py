@@ -351,14 +351,10 @@ def _about(aside: SetAside) -> dict[str, Any]:
 
 
 def _result(given: RestoreResult) -> dict[str, Any]:
-    return {
-        **_about(given.aside),
-        "is_whole": given.is_whole,
-        "paths": given.paths,
-        "merged": given.merged,
-        "unstaged": given.unstaged,
-        "conflicts": [asdict(each) for each in given.conflicts],
-    }
+    names = ("is_whole", "paths", "merged", "unstaged")
+    conflicts = [asdict(each) for each in given.conflicts]
+    about = {name: getattr(given, name) for name in names}
+    return {**_about(given.aside), **about, "conflicts": conflicts}
 
 
 def _tell(given: RestoreResult, *, is_rehearsal: bool) -> None:

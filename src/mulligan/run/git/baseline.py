@@ -232,12 +232,12 @@ def _ignored_before(
     """Files that git ignored until the run changed the rules: the user's data, or a cache."""
     tree = status.tree
     asked = [path for path in changed if path in status.untracked and path not in known]
-    before = {path: each for path, each in heads.items() if _is_rules(path)}
-    for path, then in known.items():
-        if _is_rules(path):
-            before.pop(path, None)
-            if then.tree is not None:
-                before[path] = then.tree
+    then = {**heads, **{path: state.tree for path, state in known.items()}}
+    before = {
+        path: entry
+        for path, entry in then.items()
+        if entry is not None and path.rpartition("/")[2] == ".gitignore"
+    }
     if not asked or all(tree.files.entry(path) == each for path, each in before.items()):
         return set()
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
@@ -256,7 +256,3 @@ def _ignored_before(
         if done.code not in {0, 1}:
             raise GitError(f"git check-ignore failed: {done.text}", done.text)
     return {os.fsdecode(each.removeprefix(b"./")) for each in done.out.split(b"\0") if each}
-
-
-def _is_rules(path: str) -> bool:
-    return path.rpartition("/")[2] == ".gitignore"

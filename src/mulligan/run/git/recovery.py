@@ -57,17 +57,13 @@ def set_aside(
             nothing was touched.
         GitError: Git failed; what was set aside so far is reachable, and `recover` finishes it.
     """
-    _forget_refused_commits(tree, run)
-    recover(tree, run)
-    aside = prepare(tree, mode, run, since=since, words=words, prefix=prefix)
-    return None if aside is None else finish(tree, aside)
-
-
-def _forget_refused_commits(tree: Tree, run: str) -> None:
-    """Drop records of commits that a hook refused: they changed nothing and are prepared again."""
     for aside in load_all(tree, checked_name(run)):
+        # A commit that a hook refused has changed nothing, and is prepared again.
         if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
             restore_changes(tree, aside)
+    recover(tree, run)
+    prepared = prepare(tree, mode, run, since=since, words=words, prefix=prefix)
+    return None if prepared is None else finish(tree, prepared)
 
 
 def prepare(
@@ -88,7 +84,13 @@ def prepare(
         baseline = load_baseline(tree, since or run)
         found = changes(tree, baseline, status=status, objects=objects)
         if mode == "commit" and found.shared:
-            raise GitRefused(_shared(found.shared))
+            first, *more = sorted(found.shared)
+            others = f" and {len(more)} more" if more else ""
+            raise GitRefused(
+                f"{presentable(first, 200)}{others} had changes before the run began, and the run "
+                f"changed it, too: a commit cannot tell the two apart; commit or stash your own, "
+                f"or use 'stash'"
+            )
         if not found.moves:
             return None
         author = "" if baseline is None else baseline.author
@@ -167,12 +169,3 @@ def recover(tree: Tree, run: str) -> list[SetAside]:
             TreeStatus.checked(tree)
             finished.append(finish(tree, aside))
     return finished
-
-
-def _shared(paths: frozenset[str]) -> str:
-    first, *more = sorted(paths)
-    others = f" and {len(more)} more" if more else ""
-    return (
-        f"{presentable(first, 200)}{others} had changes before the run began, and the run changed "
-        f"it, too: a commit cannot tell the two apart; commit or stash your own, or use 'stash'"
-    )

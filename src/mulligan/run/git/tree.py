@@ -59,7 +59,7 @@ class Tree:
     def find(cls, folder: str | os.PathLike[str] = ".") -> Tree:
         """The work tree that `folder` is in; refused if it is in none, or git is too old."""
         asked = os.path.abspath(folder)
-        _check_version()
+        _check_version(os.environ.get("PATH", ""))
         tree, stamp = _known.get(asked, (None, ()))
         if tree is None or stamp != _stamp(asked, tree.folder, tree.common):
             tree = _found(asked)
@@ -126,10 +126,9 @@ def _found(asked: str) -> Tree:
     inside = git.ask("rev-parse", *_INSIDE, *_ABOUT)
     words = os.fsdecode(inside.out).split("\n")[:-1]
     if len(words) < len(_INSIDE):
-        raise GitRefused(
-            f"{shown}: {_first_line(inside.text)}; run `git init` there, or leave git recovery off",
-            inside.text,
-        )
+        why = inside.text.removeprefix("fatal: ").strip() or "git does not know this folder"
+        message = f"{shown}: {why}; run `git init` there, or leave git recovery off"
+        raise GitRefused(message, inside.text)
     in_tree, is_bare = words[: len(_INSIDE)]
     if in_tree != "true":
         found = "a bare repository" if is_bare == "true" else "inside a .git folder"
@@ -150,17 +149,9 @@ def _ignores_case(common: str, stamp: tuple[object, ...]) -> bool:  # noqa: ARG0
 
 
 @lru_cache(maxsize=8)
-def _version(path: str) -> str:  # noqa: ARG001 -- which git is found depends on it
-    return Git(os.curdir).ask("--version").out.decode("utf-8", "replace")
-
-
-def _check_version() -> None:
-    said = _version(os.environ.get("PATH", ""))
+def _check_version(path: str) -> None:  # noqa: ARG001 -- which git is found depends on it
+    said = Git(os.curdir).ask("--version").out.decode("utf-8", "replace")
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise GitRefused(f"git {oldest} or newer is needed; found {presentable(said)!r}")
-
-
-def _first_line(words: str) -> str:
-    return words.removeprefix("fatal: ").strip() or "git does not know this folder"

@@ -121,11 +121,8 @@ def _delays(own: dict[str, Any]) -> None:
     # A stated jitter is kept; the default one is at most as long as the shortest wait.
     jitter = own.pop("jitter", min(_JITTER, *waits))
     jitter = _positive(jitter, ("jitter",), or_zero=True)
-    backoff: dict[str, Any] = {"shape": "schedule", "waits": waits}
-    if jitter:
-        backoff.update(jitter="additive", spread=jitter)
-    else:
-        backoff.update(jitter="none")
+    added = {"jitter": "additive", "spread": jitter} if jitter else {"jitter": "none"}
+    backoff = {"shape": "schedule", "waits": waits, **added}
     rules = own.get("rules", {})
     if not isinstance(rules, dict):
         return  # reported where values are checked
