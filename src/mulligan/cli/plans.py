@@ -143,12 +143,7 @@ def drive_plan(
 def show_plan(plan: Plan, file: str, folder: Path, home: Path, *, is_json: bool) -> None:
     """Print what would run, phase by phase; nothing is executed.
 
-    Args:
-        plan: The plan.
-        file: Its file, as it was named.
-        folder: The folder that the file lies in: where its prompt files are.
-        home: The folder that the plan's `cwd` starts from.
-        is_json: Whether to print JSON.
+    The file of the plan and its prompt files are in `folder`; its `cwd` starts from `home`.
     """
     if is_json:
         click.echo(json.dumps(_data(plan, file, folder, home), indent=2))

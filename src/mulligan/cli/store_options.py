@@ -96,12 +96,9 @@ class Stores(NamedTuple):
 
 
 def stores_of(url: str | None, *, must_exist: bool = True, is_made: bool = False) -> Stores:
-    """The store at `url` or MULLIGAN_STORE, and that of the runs of this user.
+    """The store of guards at `url` or MULLIGAN_STORE, and that of the runs of this user.
 
-    Args:
-        url: Where guards share their state; None for MULLIGAN_STORE.
-        must_exist: Whether a file of guards that does not exist is refused.
-        is_made: Whether the store of runs is created if no run has needed it yet.
+    With `is_made`, the store of runs is created if no run has needed it yet.
     """
     url = url or os.environ.get(ENVIRONMENT, "")
     guards = opened(url, must_exist=must_exist) if url else None

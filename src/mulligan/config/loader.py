@@ -52,13 +52,8 @@ def policy_from(
 ) -> Policy:
     """The policy that `source` describes, called `name` unless it names itself.
 
-    Args:
-        source: The file.
-        name: A name for it.
-        data: The part of the file that describes it; the whole file by default.
-        at: Where in the file that part stands.
-        words: The names of its keys.
-        presets: The policy that the name of a preset means; a preset for calls by default.
+    A part of the file is given as `data`, with the path `at` which it stands. `words` are the names
+    of its keys, and `presets` gives the policy that the name of a preset means there.
     """
     own = source.data if data is None else data
     try:

@@ -55,18 +55,10 @@ def validated(
     words: FileKeys = POLICY_WORDS,
     written: Callable[[KeyPath], KeyPath] = lambda path: path,
 ) -> T:
-    """The object that `data` describes.
+    """The object that `data` describes, which stands `at` a path of the file `source`.
 
-    Args:
-        source: The file it comes from, for lines.
-        adapter: The schema.
-        data: What to check.
-        at: Where in the file it stands.
-        words: The names of the file's keys.
-        written: A path as it stands in the file, where `data` has another.
-
-    Raises:
-        FileError: It is invalid.
+    `words` are the names of the file's keys; `written` gives a path as it stands in the file, where
+    `data` has another. Raises a `FileError` with the line if it is invalid.
     """
     try:
         # Strict, and as JSON: no "4" for 4 and no true for 1, but lists for tuples and words

@@ -150,7 +150,11 @@ def restore(
         for result in results:
             _tell(result, is_rehearsal=is_rehearsal)
         for each in worktrees:
-            click.echo(f"{each.key}: {_whereabouts(here, each)}")
+            where = presentable(each.folder, 200)
+            said = f"is in its own work tree, {where}; mulligan git restore {each.key}"
+            if _is_merged(here, each):
+                said = f"was taken back; what git does not hold is left in {where}"
+            click.echo(f"{each.key}: {said}")
     if not all(result.is_whole for result in results):
         click.get_current_context().exit(EXIT_FAILED)
 
@@ -243,21 +247,13 @@ def _files(count: int) -> str:
 
 def _check_over(run: str) -> None:
     """Refuse to take from an agent what it may be working on, or will go on with."""
-    id_ = run.partition("/")[0]
-    runs = RunStore()
+    runs, id_ = RunStore(), run.partition("/")[0]
     state = runs.look(id_)
     if state is not None and (state.is_open or runs.is_held(id_)):
         raise Unusable(
             f"run {id_} has not ended, and will continue with its changes there",
             f"mulligan resume {id_} finishes it, mulligan cancel {id_} cancels it",
         )
-
-
-def _whereabouts(tree: Tree, worktree: AgentWorktree) -> str:
-    where = presentable(worktree.folder, 200)
-    if _is_merged(tree, worktree):
-        return f"was taken back; what git does not hold is left in {where}"
-    return f"is in its own work tree, {where}; mulligan git restore {worktree.key}"
 
 
 def _merge(worktree: AgentWorktree, *, is_rehearsal: bool, is_json: bool) -> None:

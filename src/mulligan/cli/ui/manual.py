@@ -14,11 +14,9 @@ __all__ = ("Manual",)
 
 
 class Manual(click.Command):
-    """A command whose options stand in groups, with more sections behind them.
+    """A command whose help has groups of options, by title, and more sections behind them.
 
-    Args:
-        groups: Title → names of options; what is in no group comes last, under *Options*.
-        sections: Title → rows of (term, explanation).
+    Options in no group come last, under *Options*. A section has rows of (term, explanation).
     """
 
     def __init__(

@@ -36,13 +36,9 @@ def drawing(width: int) -> Iterator[Console]:
 def columns(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "", is_cut: bool = True
 ) -> list[str]:
-    """The lines of a table.
+    """The lines of a table, cut to the width of the terminal.
 
-    Args:
-        head: The names of the columns.
-        rows: Their cells.
-        right: The names of right-aligned columns, with blanks between.
-        is_cut: Whether lines are cut to the width of the terminal.
+    `right` has the names of right-aligned columns, with blanks between.
     """
     table = [tuple(head), *(tuple(row) for row in rows)]
     widths = [max(len(row[at]) for row in table) for at in range(len(head))]

@@ -62,14 +62,11 @@ def record_baseline(
     """Record the tree as it is when the run begins. Idempotent: the first baseline stays.
 
     Args:
-        tree: The tree.
+        tree: The tree; refused while a merge, a rebase or the like is under way.
         run: The run.
         instead_of: The commit of a baseline to replace.
         author: ``Name <mail>``, for commits of the run where git does not know who commits by then.
         folders: Its folders with nothing in them that git tracks, if they were just made.
-
-    Raises:
-        GitRefused: A merge, a rebase or the like is under way in the tree.
     """
     checked_name(run)
     with locked(tree), reading(tree):

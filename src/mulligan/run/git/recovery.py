@@ -143,11 +143,7 @@ def restore_changes(
 ) -> RestoreResult:
     """Give back what was set aside; if a path conflicts, touch nothing and say where it is.
 
-    Args:
-        tree: The tree it was taken from.
-        aside: What was set aside; read again from the repository.
-        is_partial: Give back what does not conflict.
-        is_rehearsal: Touch nothing, say what would happen.
+    With `is_partial`, what does not conflict is given back. A rehearsal touches nothing.
     """
     with locked(tree), reading(tree):
         status = TreeStatus.of(tree) if is_rehearsal else TreeStatus.checked(tree)

@@ -248,18 +248,10 @@ def set_state(
     plan: str = "",
     objects: Objects | None = None,
 ) -> SetAside:
-    """Move a record to a new state, atomically.
+    """Move a record to a new state, atomically; raises `ConcurrentUpdate` if another process did.
 
-    Args:
-        tree: Any work tree of the repository.
-        aside: As it was last read.
-        state: The new state.
-        made: A commit or branch that came of it.
-        plan: A record of what is about to be done.
-        objects: That record and what belongs to it, to be written with this.
-
-    Raises:
-        ConcurrentUpdate: Another process was faster.
+    `made` is a commit or branch that came of it, `plan` a record of what is about to be done, which
+    is written with `objects`.
     """
     objects = objects or Objects(tree.store)
     with reading(tree) as reader:

@@ -133,20 +133,17 @@ def _wait(handle: int, queue: _Queue, folder: str) -> None:
             if beat != queue.beat:
                 queue.beat, queue.seen = beat, now
             if now - queue.seen > _PATIENCE:
-                raise GitRefused(_refusal(handle, folder)) from None
+                pid = os.pread(handle, 20, 0).decode("ascii", "replace")
+                who = f"process {pid}" if pid.isdigit() else "another process"
+                raise GitRefused(
+                    f"{presentable(folder)}: {who} is setting files aside there, and has shown no "
+                    f"progress for {_PATIENCE:.0f} s; let it go on (kill -CONT) or end it, and try "
+                    f"again"
+                ) from None
             pause(_POLL, "waiting for the tree")
         else:
             queue.beat = 0.0
             return
-
-
-def _refusal(handle: int, folder: str) -> str:
-    pid = os.pread(handle, 20, 0).decode("ascii", "replace")
-    who = f"process {pid}" if pid.isdigit() else "another process"
-    return (
-        f"{presentable(folder)}: {who} is setting files aside there, and has shown no progress for "
-        f"{_PATIENCE:.0f} s; let it go on (kill -CONT) or end it, and try again"
-    )
 
 
 @contextmanager

@@ -103,13 +103,9 @@ def add_worktree(tree: Tree, run: str, agent: str, *, under: str = "") -> AgentW
     """A work tree for `agent`, a copy of the user's tree now. Idempotent, until it is taken back.
 
     A folder that stayed when it was taken back is lent again unchanged, with a new baseline.
-    Ignored files (installed packages, ``.env``) are not in it; git does not know them.
-
-    Args:
-        tree: The user's tree.
-        run: The run.
-        agent: The agent; no two agents of a run have one name, whatever their phase.
-        under: A private folder; one in Mulligan's home by default.
+    Ignored files (installed packages, ``.env``) are not in it; git does not know them. No two
+    agents of a run have one name, whatever their phase. The tree is made in `under`, a private
+    folder; one in Mulligan's home by default.
 
     Raises:
         GitRefused: There is no commit to start from, something is under way, or the tree

@@ -97,14 +97,10 @@ class PlanAgent:
         changed: Callable[[RunState], None],
         how: DriveOptions,
     ) -> None:
-        """Drive it until it ends, has to wait, or is stopped.
+        """Drive it until it ends, has to wait, or is stopped; `changed` gets each new state.
 
-        Args:
-            state: The state of its run; None if it was never started.
-            states: ``phase/agent`` → the state of its run, for all agents that were started.
-            stop: Set to interrupt it.
-            changed: Gets its state after each step.
-            how: How the plan is driven.
+        `state` is that of its run, None if it was never started; `states` those of all agents of
+        the plan that were started, by ``phase/agent``.
         """
         self._own_tree = None  # a user may have taken it back since
         if state is None or state.status != "done":

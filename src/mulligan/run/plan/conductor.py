@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ...core.redaction import clean
 from ...errors import Fenced, GitStopped, MulliganError, SettingError
-from ..attempt.options import WAIT_HERE
 from ..git import interruptible
 from ..journal.entries import UNASKED, AttemptBegun, AttemptEnd, RunCancelled
 from ..journal.store import RunHeld
@@ -61,8 +60,8 @@ class Conductor:
         kept: KeptPlan,
         *,
         listener: PlanListener,
-        how: DriveOptions = WAIT_HERE,
-        waits: Callable[[float], None] = lambda _: None,
+        how: DriveOptions,
+        waits: Callable[[float], None],
     ) -> None:
         self._context, self._runs, self._platform = context, context.runs, context.platform
         self._claimed, self._plan, self._how, self._waits = claimed, kept.plan, how, waits

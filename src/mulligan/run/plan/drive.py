@@ -53,15 +53,9 @@ def make_plan(
 ) -> tuple[ClaimedRun, KeptPlan]:
     """A new run of `plan`, claimed by this process, and what it keeps; nothing is started.
 
-    The run keeps a copy of the plan: later changes of the file do not affect it.
-
-    Args:
-        context: The store that it is kept in, and the environment that its agents inherit.
-        plan: The plan.
-        folder: The folder that its file lies in: where its prompt files are.
-        cwd: The folder that its agents run in, as far as it does not name one.
-        name: What the user calls it; the plan's name by default.
-        notify: A command to run when it begins a long wait, and when it ends.
+    The run keeps a copy of the plan: later changes of the file in `folder` do not affect it. Its
+    agents run in `cwd`, as far as the plan does not name a folder. The command `notify` is run when
+    it begins a long wait, and when it ends.
 
     Raises:
         SettingError: It is invalid, or something that it needs is missing.

@@ -42,10 +42,7 @@ _SILENT = frozenset({"codex", "gemini", "qwen", "copilot", "continue", "cn"})
 def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[PolicyFinding]:
     """The findings, grave ones first.
 
-    Args:
-        plan: The plan.
-        folder: The folder its file is in.
-        home: The folder that its `cwd` starts from; where its file is by default.
+    The file of the plan is in `folder`; its `cwd` starts from `home`, by default the same.
     """
     home = home or folder
     found = [_found(each, is_grave=True) for each in problems(plan, folder=folder, home=home)]

@@ -26,7 +26,7 @@ from ..show.messages import (
 from .acceptance import outstanding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..journal.state import RunState
     from ..show.messages import Tone
@@ -172,14 +172,9 @@ def report(
     because: Mapping[str, str],
     trees: Mapping[str, str] | None = None,
 ) -> Report:
-    """The report of `plan`.
+    """The report of `plan`, from the states of its agents and phases.
 
-    Args:
-        plan: The plan.
-        states: ``phase/agent`` → the state of its run; those that were not started are left out.
-        phases: The state of each phase.
-        because: Why a phase failed, or was skipped.
-        trees: ``phase/agent`` → the folder of its own work tree, where there still is one.
+    Agents are named ``phase/agent``; `trees` has the folders of their own work trees.
     """
 
     def phase_report(phase: Phase) -> PhaseReport:
@@ -343,21 +338,13 @@ def _headline(agent: AgentReport) -> str:
     return ", ".join(parts) + (f": {agent.because}" if is_told else "")
 
 
-def _told(decision: Decision) -> str:
-    said = f": {decision.said}" if decision.said else ""
+def _told(decision: Decision, escaped: Callable[[str], str] = str) -> str:
+    which = f"attempt {decision.attempt} " if decision.attempt else ""
+    said = f": {escaped(decision.said)}" if decision.said else ""
+    after = decision.then.removesuffix(f": {decision.said}")  # a reason that repeats the message
     # "interrupted after 2s; interrupted" says one thing twice.
-    after = _after(decision)
-    then = f"; {after}" if after and not decision.ended.startswith(after) else ""
-    return f"{_which(decision)}{decision.ended}{said}{then}"
-
-
-def _which(decision: Decision) -> str:
-    return f"attempt {decision.attempt} " if decision.attempt else ""
-
-
-def _after(decision: Decision) -> str:
-    """What followed; without the reason if that repeats the message."""
-    return decision.then.removesuffix(f": {decision.said}")
+    then = f"; {escaped(after)}" if after and not decision.ended.startswith(after) else ""
+    return f"{which}{decision.ended}{said}{then}"
 
 
 def as_markdown(found: Report) -> str:
@@ -376,10 +363,8 @@ def as_markdown(found: Report) -> str:
         for agent in phase.agents:
             lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")
             for each in agent.decisions:
-                then = f"; {_plain(_after(each))}" if each.then else ""
-                said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
-                lines.append(f"  - {when} {_which(each)}{each.ended}{said}{then}")
+                lines.append(f"  - {when} {_told(each, _plain)}")
             lines += [f"  - {_plain(each)}" for each in _beside(agent)]
     if found.aside:
         lines += ["", *(f"- git: {_plain(each)}" for each in found.aside)]

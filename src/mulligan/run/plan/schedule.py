@@ -60,11 +60,8 @@ def dispatch(
 ) -> Dispatch:
     """Decide what to start and what to stop now.
 
-    Args:
-        plan: The plan.
-        progress: ``phase/agent`` → how far it is; one that is not named has not started.
-        now: Epoch seconds.
-        is_spent: Whether the cost limit is reached: nothing that costs money is started.
+    `progress` has each agent that was started, by ``phase/agent``. If the money is spent, nothing
+    that costs any is started.
     """
     start: list[str] = []
     stop: list[str] = []

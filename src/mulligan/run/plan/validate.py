@@ -57,10 +57,7 @@ class Problem(NamedTuple):
 def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[Problem]:
     """What keeps `plan` from being started, in the order of its keys.
 
-    Args:
-        plan: The plan.
-        folder: The folder its file is in.
-        home: The folder that its `cwd` starts from; where its file is by default.
+    Its file is in `folder`; its `cwd` starts from `home`, by default the same.
     """
     home = home or folder
     nulls = [path for path, text in _texts(plan, ()) if "\0" in text]
@@ -295,7 +292,10 @@ def _agent(
     names |= {f"outputs.{each}.{who}" for each, agents in outputs.items() for who in agents}
     for name in used:
         if name not in names:
-            hint = _why(plan, phase, name) or _nearest(name, names)
+            near = get_close_matches(name, sorted(names), n=1)
+            braces = r"write \{{ for braces that mean nothing"
+            guess = f"did you mean {{{{{near[0]}}}}}?" if near else braces
+            hint = _why(plan, phase, name) or guess
             yield Problem((*path, key), unknown_name(name, variables, outputs), hint)
             break
 
@@ -309,12 +309,6 @@ def _why(plan: Plan, phase: Phase, name: str) -> str:
         needs = ", ".join(f'"{each}"' for each in (*plan.needs(phase), other))
         return f"phase {phase.name!r} does not need {other!r}: write needs = [{needs}]"
     return ""
-
-
-def _nearest(name: str, known: set[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
-    braces = r"write \{{ for braces that mean nothing"
-    return f"did you mean {{{{{near[0]}}}}}?" if near else braces
 
 
 def _outputs(plan: Plan, home: Path) -> Iterator[Problem]:
