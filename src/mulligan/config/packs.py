@@ -55,7 +55,11 @@ def find_packs(
         if not source.exists():
             hint = f"{ENVIRONMENT} takes files and folders, separated by {os.pathsep!r}"
             problems.append(FileError("no such file or folder", file=str(source), hint=hint))
-    for path in _files([*sources, _user_folder() if folder is None else folder]):
+    if folder is None:
+        from platformdirs import user_config_path
+
+        folder = user_config_path("mulligan") / "packs"
+    for path in _files([*sources, folder]):
         try:
             tables.append(
                 _read(path.read_bytes(), name=path.stem, file=str(path), is_builtin=False)
@@ -65,12 +69,6 @@ def find_packs(
         except OSError as error:
             problems.append(FileError(f"cannot be read: {error.strerror}", file=str(path)))
     return PackFiles(tables=(*tables, *_builtin()), problems=tuple(problems))
-
-
-def _user_folder() -> Path:
-    from platformdirs import user_config_path
-
-    return user_config_path("mulligan") / "packs"
 
 
 def _files(sources: list[Path]) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from .conductor import EX_TEMPFAIL, Conductor
 from .load import plan_data, plan_from_data
 from .model import KeptPlan
 from .prompts import prompt_of
-from .trees import check_trees, drop_plan_baselines, exclusive_trees, files_aside, holding_trees
+from .trees import check_trees, drop_plan_baselines, files_aside, holding_trees, tree_folders
 from .validate import machine_problems, problems
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _check_promised(runs: RunStore, mine: set[str]) -> None:
         shared: set[str] = set()
         with suppress(GitError, NoSuchRun):  # it cannot be resumed there
             other, _, home = kept_plan(runs, id_)
-            shared = exclusive_trees(other, home) & mine
+            shared = tree_folders(other, home, is_exclusive=True) & mine
         if shared:
             names = {"waiting": "is parked", "paused": "was interrupted"}
             how = names.get(state.status, "was cut off")

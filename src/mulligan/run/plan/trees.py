@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = (
     "check_trees",
     "drop_plan_baselines",
-    "exclusive_trees",
     "files_aside",
     "holding_trees",
     "merge_remarks",
@@ -99,14 +98,10 @@ def check_trees(plan: Plan, home: Path) -> set[str]:
         return {tree.folder for tree, _ in _lease(plan, home, "", stack)}
 
 
-def exclusive_trees(plan: Plan, home: Path) -> set[str]:
-    """The trees in which all changes count as the plan's, by their folders."""
-    return {tree.folder for tree, modes in _trees(plan, home) if modes & EXCLUSIVE}
-
-
-def tree_folders(plan: Plan, home: Path) -> set[str]:
-    """The trees in which git does anything for the plan, by their folders."""
-    return {tree.folder for tree, _ in _trees(plan, home)}
+def tree_folders(plan: Plan, home: Path, *, is_exclusive: bool = False) -> set[str]:
+    """Folders of the trees that git works in for the plan, or takes all changes of."""
+    found = _trees(plan, home)
+    return {tree.folder for tree, modes in found if modes & EXCLUSIVE or not is_exclusive}
 
 
 @contextmanager
