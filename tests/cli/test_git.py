@@ -46,11 +46,8 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
 
 
 def set_aside(folder, content="first attempt\n", mode="stash", run="night-1"):
-    tree = git.Tree.find(folder)
-    if mode == "commit":
-        git.record_baseline(tree, run, author="Ada <ada@example.com>")
     (folder / "a.txt").write_text(content)
-    aside = git.set_aside(tree, mode, run)
+    aside = git.set_aside(git.Tree.find(folder), mode, run, author="Ada <ada@example.com>")
     assert aside is not None
     return aside
 

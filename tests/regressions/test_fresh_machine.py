@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.git import Tree, record_baseline, set_aside
+from mulligan.run.git import Tree, set_aside
 from mulligan.run.process.spawn import spawn
 from mulligan.run.process.stop import Stop, signals
 from mulligan.run.show.notify import send
@@ -124,9 +124,8 @@ def test_hooks_of_git_start_with_default_signals(hostile, reported, tmp_path):
     script.write_text(REPORT)
     hook.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{script}' '{argv[-1]}'\n")
     hook.chmod(0o755)
-    record_baseline(Tree.find(folder), "run", author="Ada <ada@example.com>")
     (folder / "a.txt").write_text("a\n")
-    assert set_aside(Tree.find(folder), "commit", "run")
+    assert set_aside(Tree.find(folder), "commit", "run", author="Ada <ada@example.com>")
     assert look() == CLEAN
 
 

@@ -58,9 +58,7 @@ def test_an_identity_in_the_variables_is_honoured(folder, monkeypatch):
     }
     for name, value in said.items():
         monkeypatch.setenv(name, value)
-    record_baseline(Tree.find(folder), "r1", author="Nobody <no@example.com>")
-    (folder / "b.txt").write_text("the agent's\n")
-    assert set_aside(Tree.find(folder), "commit", "r1")
+    assert set_aside(Tree.find(folder), "commit", "r1", author="Nobody <no@example.com>")
     shown = git(folder, "log", "-1", "--format=%an %ae %aI %cn %ce")
     assert shown == ("Grace grace@example.com 2026-01-02T03:04:05+00:00 Robot robot@example.com")
 

@@ -165,9 +165,8 @@ def test_an_author_can_be_given_for_where_there_is_none(repo):
     repo.git("config", "user.useConfigOnly", "true")
     repo.git("config", "user.name", "")
     repo.git("config", "user.email", "")
-    record_baseline(repo.tree, "r1", author="Robot <robot@example.com>")
     repo.write("a.txt", "the agent's\n")
-    repo.aside("commit", "r1")
+    repo.aside("commit", "r1", author="Robot <robot@example.com>")
     assert repo.git("log", "-1", "--format=%an %ae %cn").strip() == "Robot robot@example.com Robot"
 
 
@@ -246,9 +245,9 @@ def test_a_commit_is_not_given_back(repo):
 
 def test_undoing_what_was_only_prepared_commits_nothing(repo):
     repo.write("a.txt", "the agent's\n")
-    aside = repo.prepared("commit", "r1")
+    repo.prepared("commit", "r1")
     before, head = repo.state(), repo.git("rev-parse", "HEAD")
-    git.restore_changes(repo.tree, aside)
+    git.recover(repo.tree, "r1", is_undone=True)
     assert repo.state() == before
     assert repo.git("rev-parse", "HEAD") == head
     assert [each.state for each in git.load_all(repo.tree)] == ["returned"]
@@ -289,8 +288,7 @@ def test_an_author_without_a_mail_is_no_hooks_fault(repo):
     repo.git("config", "user.useConfigOnly", "true")
     repo.git("config", "user.name", "")
     repo.git("config", "user.email", "")
-    record_baseline(repo.tree, "r1", author="<>")
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(GitError, match=r"^the commit was refused with exit code 128") as caught:
-        repo.aside("commit", "r1")
+        repo.aside("commit", "r1", author="<>")
     assert not isinstance(caught.value, HookFailed)

@@ -75,7 +75,7 @@ def test_a_hook_that_sleeps_is_ended_and_the_commit_made_later(repo, interrupted
     assert repo.read("a.txt") == "the agent's\n"
     assert not repo.has(".git/index.lock")
     sleeps.unlink()
-    assert [each.state for each in git.recover(repo.tree, "r1")] == ["committed"]
+    assert [each.state for each in git.recover(repo.tree, "r1").finished] == ["committed"]
     assert repo.git("rev-list", "--count", "HEAD") == "2\n"
 
 
@@ -142,7 +142,7 @@ def test_reading_what_is_put_back_is_interrupted_and_no_failure(repo, stop, monk
         with pytest.raises(GitStopped, match=r"^git cat-file was interrupted"):
             repo.aside("snapshot", "r1")
     assert 0 < [repo.read(name) for name in names].count("the agent's\n") < 60
-    assert [each.state for each in git.recover(repo.tree, "r1")] == ["aside"]
+    assert [each.state for each in git.recover(repo.tree, "r1").finished] == ["aside"]
     assert [repo.read(name) for name in names] == ["as committed\n"] * 60
 
 

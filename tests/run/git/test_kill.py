@@ -69,21 +69,14 @@ def end_with_children(pid):
             continue
 
 
-def recovered(tree, *, is_undone=False):
+def recovered(tree, **how):
     """Recover, waiting for a git that outlived its Mulligan."""
     for _ in range(20):
         try:
-            return undone(tree) if is_undone else git.recover(tree, "r1")
+            return git.recover(tree, "r1", **how)
         except GitRefused:
             time.sleep(0.3)
-    return git.recover(tree, "r1")
-
-
-def undone(tree):
-    """What `mulligan git restore` does with changes that were being set aside or given back."""
-    for aside in git.load_all(tree, "r1"):
-        if aside.state in {"prepared", "returning"}:
-            git.restore_changes(tree, aside)
+    return git.recover(tree, "r1", **how)
 
 
 @pytest.mark.parametrize("number", range(KILLS))
@@ -103,7 +96,7 @@ def test_a_tree_survives_kill_9(repo, number, monkeypatch):
         if aside.state == "aside":
             assert git.restore_changes(tree, aside).is_whole
     assert repo.state() == agents
-    assert git.recover(tree, "r1") == []
+    assert git.recover(tree, "r1") == git.RecoveryResult()
     assert not repo.is_clean("r1")  # any look at the tree sweeps it
     left = {each.name for each in Path(tree.scratch).iterdir()}
     assert {name for name in left if not name.endswith(".dead")} == {"held"}  # no rubbish
@@ -247,7 +240,7 @@ def test_a_crash_between_any_two_steps_is_caught_up(repo, crashing, at, is_undon
     agents = repo.state()
     with crashing(at):
         git.restore_changes(tree, repo.aside("stash", "r1"))
-    undone(tree) if is_undone else git.recover(tree, "r1")
+    git.recover(tree, "r1", is_undone=is_undone)
     for aside in git.load_all(tree, "r1"):
         if aside.state == "aside":
             assert repo.is_clean("r1")

@@ -410,10 +410,11 @@ def test_what_was_half_set_aside_can_be_undone(repo):
     tree = repo.tree
     a_busy_agent(repo)
     before = repo.state()
-    aside = repo.prepared("stash", "r1")
+    repo.prepared("stash", "r1")
     (repo.folder / "tool.sh").unlink()  # as far as it came
     (repo.folder / "new/deep/file.txt").unlink()
-    assert git.restore_changes(tree, aside).is_whole
+    caught = git.recover(tree, "r1", is_undone=True)
+    assert [given.is_whole for given in caught.returned] == [True]
     assert repo.state() == before
 
 

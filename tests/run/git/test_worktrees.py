@@ -9,7 +9,7 @@ import pytest
 
 from mulligan.errors import GitRefused
 from mulligan.run import git
-from mulligan.run.git import add_worktree, merge_worktree, record_baseline
+from mulligan.run.git import add_worktree, merge_worktree, record_baseline, sharing_problem
 from mulligan.run.git.tree_lock import locked
 from mulligan.run.git.worktrees import _record_changes
 
@@ -23,6 +23,22 @@ def lent(repo):
 
 def at(repo, lent):
     return type(repo)(Path(lent.folder))
+
+
+@pytest.mark.parametrize("mode", ["commit", "stash", "snapshot"])
+def test_agents_that_share_a_tree_in_parallel_need_worktree(mode):
+    """Others stashed away what a running sibling had just written."""
+    assert sharing_problem(mode, is_parallel=True, agents=2) == (
+        f"git mode {mode!r} needs a tree for one agent at a time, and 2 run in parallel: "
+        "one would set the other's edits aside; use 'worktree'"
+    )
+    assert sharing_problem(mode, is_parallel=False, agents=2) == ""
+    assert sharing_problem(mode, is_parallel=True, agents=1) == ""
+
+
+@pytest.mark.parametrize("mode", ["worktree", "off"])
+def test_worktree_is_for_any_number(mode):
+    assert sharing_problem(mode, is_parallel=True, agents=5) == ""
 
 
 def test_an_agent_sees_the_tree_as_the_user_does(repo):
@@ -173,7 +189,7 @@ def test_an_agent_can_set_its_own_tree_aside(repo, lent):
     own.write("a.txt", "second attempt\n")
     own.aside("stash", lent.key)
     own.write("b.txt", "third attempt\n")
-    assert git.recover(repo.tree, "r1") == []
+    assert git.recover(repo.tree, "r1") == git.RecoveryResult()
     taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.paths == ("b.txt",)

@@ -124,9 +124,9 @@ class TreeCleaner:
         """The run begins, or goes on after a crash."""
         if load_baseline(self._tree, self._since) is None:
             record_baseline(self._tree, self._since)
-        finished = recover(self._tree, self._run)
+        caught = recover(self._tree, self._run)
         done = "committed" if self._mode == "commit" else "set aside"
-        return [f"git: {done} {_files(each)}, which was interrupted" for each in finished]
+        return [f"git: {done} {_files(each)}, which was interrupted" for each in caught.finished]
 
     def _given_back(self) -> list[str]:
         said = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 from .baseline import changes, record_baseline
 from .command import interruptible
 from .record import OPEN, Mode, SetAside, State
-from .recovery import finish, prepare, recover, restore_changes, set_aside
+from .recovery import RecoveryResult, finish, prepare, recover, restore_changes, set_aside
 from .refs import drop, drop_baselines, has_baseline, load_all, load_baseline
 from .restore import RestoreResult
 from .secret_files import SECRETS, why_secret
@@ -28,6 +28,7 @@ from .worktrees import (
     holds_unsaved_work,
     merge_worktree,
     remove_worktree,
+    sharing_problem,
     unmerged_changes,
     unsaved_paths,
     worktree_of,
@@ -38,6 +39,7 @@ __all__ = (
     "SECRETS",
     "AgentWorktree",
     "Mode",
+    "RecoveryResult",
     "RestoreResult",
     "SetAside",
     "State",
@@ -62,6 +64,7 @@ __all__ = (
     "remove_worktree",
     "restore_changes",
     "set_aside",
+    "sharing_problem",
     "unmerged_changes",
     "unsaved_paths",
     "why_secret",

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.redaction import presentable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .record import Mode
     from .tree import Tree
 
-__all__ = ("finish", "prepare", "recover", "restore_changes", "set_aside")
+__all__ = ("RecoveryResult", "finish", "prepare", "recover", "restore_changes", "set_aside")
 
 
 def set_aside(
@@ -41,6 +41,7 @@ def set_aside(
     since: str = "",
     words: str = "",
     prefix: str = PREFIX,
+    author: str = "",
 ) -> SetAside | None:
     """Restore the tree to its state when the run began; None if nothing has changed.
 
@@ -51,6 +52,7 @@ def set_aside(
         since: Whose baseline tells them from the user's; the run's own by default.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.
+        author: ``Name <mail>``, for a commit where git does not know who commits.
 
     Raises:
         GitRefused: The tree is in the middle of something, or a commit would not leave it clean;
@@ -62,7 +64,7 @@ def set_aside(
         if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
             restore_changes(tree, aside)
     recover(tree, run)
-    prepared = prepare(tree, mode, run, since=since, words=words, prefix=prefix)
+    prepared = prepare(tree, mode, run, since=since, words=words, prefix=prefix, author=author)
     return None if prepared is None else finish(tree, prepared)
 
 
@@ -74,6 +76,7 @@ def prepare(
     since: str = "",
     words: str = "",
     prefix: str = PREFIX,
+    author: str = "",
 ) -> SetAside | None:
     """Record what is to be set aside, without touching a file; None if there is nothing."""
     checked_name(run)
@@ -93,9 +96,8 @@ def prepare(
             )
         if not found.moves:
             return None
-        author = "" if baseline is None else baseline.author
         if mode == "commit":
-            author = identity(tree.git, author)
+            author = identity(tree.git, author or ("" if baseline is None else baseline.author))
         aside = SetAside(
             run=run,
             number=0,
@@ -150,18 +152,31 @@ def restore_changes(
         return restore_paths(tree, aside, status, is_partial=is_partial, is_rehearsal=is_rehearsal)
 
 
-def recover(tree: Tree, run: str) -> list[SetAside]:
-    """Finish what a process that died had begun; returns what is set aside or committed now."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryResult:
+    """What recovering a run has done."""
+
+    finished: tuple[SetAside, ...] = ()  # it was being set aside
+    returned: tuple[RestoreResult, ...] = ()  # it was being given back, or set aside and undone
+
+
+def recover(tree: Tree, run: str, *, is_undone: bool = False) -> RecoveryResult:
+    """Finish what a process that died had begun.
+
+    With `is_undone`, what was being set aside is given back, instead of setting the rest aside.
+    """
+    finished: list[SetAside] = []
+    returned: list[RestoreResult] = []
     with locked(tree):  # waits for a git that the dead process started
         found = load_all(tree, run)
-    finished = []
     for aside in found:
-        if aside.folder != tree.folder:
-            continue
-        if aside.state == "returning":
-            restore_changes(tree, aside)
         # `merge_worktree` finishes changes of an agent's own tree.
-        elif aside.state == "prepared" and aside.mode != "worktree":
+        is_prepared = aside.state == "prepared" and aside.mode != "worktree"
+        if aside.folder != tree.folder or not (is_prepared or aside.state == "returning"):
+            continue
+        if not is_prepared or (is_undone and not made_before(tree, aside)):
+            returned.append(restore_changes(tree, aside))
+        else:
             TreeStatus.checked(tree)
             finished.append(finish(tree, aside))
-    return finished
+    return RecoveryResult(finished=tuple(finished), returned=tuple(returned))

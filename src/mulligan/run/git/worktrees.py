@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, SettingError
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .files import TreeEntry
-    from .record import Baseline, State
+    from .record import Baseline, Mode, State
 
 __all__ = (
     "AgentWorktree",
@@ -54,6 +54,7 @@ __all__ = (
     "holds_unsaved_work",
     "merge_worktree",
     "remove_worktree",
+    "sharing_problem",
     "unmerged_changes",
     "unsaved_paths",
     "worktree_of",
@@ -64,6 +65,16 @@ _CLOSED: frozenset[State] = frozenset({"returned", "kept"})
 
 # Prefix of a folder that is being removed, before a random number and its old name.
 _GONE = ".gone-"
+
+
+def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: int) -> str:
+    """Why this mode cannot be used by so many agents in one tree; empty if it can."""
+    if is_parallel and agents > 1 and mode not in {"worktree", "off"}:
+        return (
+            f"git mode {mode!r} needs a tree for one agent at a time, and {agents} run in "
+            f"parallel: one would set the other's edits aside; use 'worktree'"
+        )
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from ...core.policy import Policy
 from ...core.redaction import mask
 from ...errors import SettingError
 from ..agents.catalogue import asking
+from ..git.worktrees import sharing_problem
 from .artifacts import output_path
 from .prompts import prompt_of, references, unknown_name, variables_of
 from .schema import WITHOUT_EFFECT
@@ -171,10 +172,7 @@ def _sharing(plan: Plan, at: int, home: Path) -> Iterator[Problem]:
             and _tree_of(home / plan.cwd / each.cwd) == tree
         ]
         if others:
-            sharing = (
-                f"git mode {mode!r} needs a tree for one agent at a time, and {len(others) + 1} "
-                f"run in parallel: one would set the other's edits aside; use 'worktree'"
-            )
+            sharing = sharing_problem(mode, is_parallel=True, agents=len(others) + 1)
             far = next((each for each in others if each is not phase), None)
             yield Problem(("phases", at, "git"), sharing, _apart(plan, phase, far))
             return
