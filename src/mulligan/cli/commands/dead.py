@@ -7,7 +7,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
-F = TypeVar("F", bound="Callable[..., Any]")
-
 _STORE = click.option(
     "--store",
     metavar="URL",
@@ -35,7 +33,7 @@ _STORE = click.option(
 )
 
 
-def _filters(function: F) -> F:
+def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that choose letters."""
     states = click.Choice(get_args(State))
     for option in (
@@ -84,7 +82,7 @@ def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
     """
     box = _box(store)
     try:
-        found = _chosen(box, chosen)
+        found = _selected(box, (), chosen)
     except StoreError:
         waiting = box.spooled()
         if waiting:
@@ -224,10 +222,8 @@ def _check_selected(
 
 
 def _selected(box: DeadLetters, ids: tuple[str, ...], chosen: dict[str, Any]) -> tuple[Record, ...]:
-    return tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
-
-
-def _chosen(box: DeadLetters, chosen: dict[str, Any]) -> tuple[Record, ...]:
+    if ids:
+        return tuple(_named(box, each) for each in ids)
     try:
         return box.all(**chosen)
     except SettingError as error:

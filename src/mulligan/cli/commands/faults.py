@@ -11,7 +11,7 @@ import sys
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 _URL = click.option(
     "--url",
     metavar="URL",
@@ -53,7 +50,6 @@ _URL = click.option(
 
 
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- only compared
-_MENU_HINT = "mulligan faults menu lists every fault"
 
 
 class _Faults(click.Group):
@@ -82,7 +78,7 @@ class _ScriptType(click.ParamType[Script]):
             return value if isinstance(value, Script) else Script.parse(value)
         except SettingError as error:
             refused = click.BadParameter(str(error), ctx=ctx, param=param)
-            refused.hint = _MENU_HINT  # type: ignore[attr-defined]  # read by `cli.main`
+            refused.hint = "mulligan faults menu lists every fault"  # type: ignore[attr-defined]  # read by `cli.main`
             raise refused from None
 
 
@@ -107,7 +103,7 @@ _LIMIT_OPTIONS = (
 )
 
 
-def _limit_options(function: Callable[P, T]) -> Callable[P, T]:
+def _limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that `LimitOptions` holds."""
     for option in reversed(_LIMIT_OPTIONS):
         function = option(function)

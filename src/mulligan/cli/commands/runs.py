@@ -109,23 +109,14 @@ def unreadable_data(runs: RunStore, id_: str, because: str) -> dict[str, Any]:
 
 
 def _row(runs: RunStore, id_: str, state: RunState, now: float) -> tuple[str, ...]:
-    return (
-        id_,
-        clean(state.made.name, 30),
-        clean(_program(runs, id_, state), 20),
-        standing(runs, id_, state),
-        str(state.attempts),
-        money(state.cost),
-        _when(state, now),
-        _short(state.made.cwd),
-    )
-
-
-def _program(runs: RunStore, id_: str, state: RunState) -> str:
     try:
-        return program_name(runs.command(id_))
+        program = program_name(runs.command(id_))
     except Exception:  # noqa: BLE001 -- its folder is gone: the journal knows what it was
-        return state.made.agent
+        program = state.made.agent
+    return (
+        *(id_, clean(state.made.name, 30), clean(program, 20), standing(runs, id_, state)),
+        *(str(state.attempts), money(state.cost), _when(state, now), _short(state.made.cwd)),
+    )
 
 
 def _when(state: RunState, now: float) -> str:

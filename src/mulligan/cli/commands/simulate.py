@@ -139,13 +139,11 @@ def _check_plot(file: Path, scenarios: int) -> None:
 def _draw(file: Path, runs: list[Run]) -> None:
     from ...sim.plot import as_html, as_png, as_svg
 
-    match file.suffix:
-        case ".png":
-            file.write_bytes(as_png(runs))
-        case ".html":
-            file.write_text(as_html(runs), encoding="utf-8")
-        case _:
-            file.write_text(as_svg(runs), encoding="utf-8")
+    if file.suffix == ".png":
+        file.write_bytes(as_png(runs))
+    else:
+        text = as_html(runs) if file.suffix == ".html" else as_svg(runs)
+        file.write_text(text, encoding="utf-8")
     click.echo(f"wrote {file}", err=True)
 
 

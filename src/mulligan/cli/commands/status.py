@@ -47,14 +47,8 @@ _SECTIONS = {
 
 # By the first word of a cell; everything else is plain.
 _COLOURS = {
-    "open": "red",
-    "blocked": "red",
-    "shut": "red",
-    "half": "yellow",
-    "opening": "yellow",
-    "closed,": "yellow",
-    "allowed": "yellow",
-    "over,": "yellow",
+    **dict.fromkeys(("open", "blocked", "shut"), "red"),
+    **dict.fromkeys(("half", "opening", "closed,", "allowed", "over,"), "yellow"),
 }
 
 

@@ -32,7 +32,6 @@ __all__ = (
     "TIMEOUT",
     "CommandTimer",
     "Git",
-    "GitOutput",
     "check_stop",
     "inherited_locks",
     "interruptible",

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 __all__ = (
-    "ConcurrentUpdate",
-    "ObjectReader",
     "add_record",
     "checked_name",
     "delete_record",
