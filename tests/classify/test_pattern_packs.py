@@ -6,7 +6,7 @@ import pytest
 
 from mulligan.api.agent_output import load_packs
 from mulligan.classify.pattern_packs import Meaning, PackError, Voice, pack_from
-from mulligan.cli.pack_timing import LIMIT_SECONDS, slowest
+from mulligan.cli.commands.packs import LIMIT_SECONDS, slowest
 from mulligan.config.packs import find_packs
 from mulligan.core.failure import Kind
 

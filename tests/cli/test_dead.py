@@ -100,9 +100,49 @@ def test_a_table_lists_letters(shop, capsys):
 
 
 def test_no_letters_are_no_error(tmp_path, capsys):
+    (tmp_path / "x.db").touch()
     store = f"sqlite:{tmp_path / 'x.db'}"
     assert run(capsys, "list", "--store", store) == (0, f"no dead letters in {store}\n", "")
     assert run(capsys, "list", "--store", store, "--json") == (0, "", "")
+
+
+@pytest.mark.parametrize("words", [("list",), ("show", "66"), ("replay", "--all"), ("purge", "66")])
+def test_a_file_that_is_missing_is_refused_as_by_mulligan_status(tmp_path, capsys, words):
+    """A misspelt path must not look like a store without letters."""
+    store = f"sqlite:{tmp_path / 'missing.db'}"
+    said = run(capsys, *words, "--store", store)
+    with pytest.raises(SystemExit) as ended:
+        main(["status", "--store", store])
+    assert said == (ended.value.code, "", capsys.readouterr().err)
+    assert said[2].startswith(f"error: {store}: no such file\n")
+    assert not (tmp_path / "missing.db").exists()
+
+
+def test_a_store_with_letters_alone_is_not_missing(shop, capsys):
+    """Letters are in the journal of a store; its other file is made by breakers and gates."""
+    import shop_app
+
+    store = f"sqlite:{shop / 'alone.db'}"
+    guard = shop_app.mulligan.Guard("hooks", dead_letters=store, effects="read", attempts=1)
+    with pytest.raises(ConnectionRefusedError):
+        guard.call(shop_app.plain)
+    assert not (shop / "alone.db").exists()
+    code, out, _ = run(capsys, "list", "--store", store, "--json")
+    assert (code, len(out.splitlines())) == (0, 1)
+
+
+def test_letters_in_spool_files_are_listed_while_their_store_is_missing(shop, capsys):
+    import shop_app
+
+    (shop / "folder").touch()  # so that no file can be made in it
+    store = f"sqlite:{shop / 'folder' / 'letters.db'}"
+    guard = shop_app.mulligan.Guard("hooks", dead_letters=store, effects="read", attempts=1)
+    with pytest.raises(ConnectionRefusedError):
+        guard.call(shop_app.plain)
+    code, out, err = run(capsys, "list", "--store", store)
+    assert (code, "waiting, in a file" in out) == (1, True)
+    assert err.startswith(f"error: {store}: ")
+    assert "no such file" not in err
 
 
 def test_a_letter_is_shown_whole_and_without_secrets(shop, capsys):

@@ -22,13 +22,13 @@ from rich.text import Text
 
 from mulligan.cli.commands.faults import command
 from mulligan.cli.ui.faults import (
+    PrinterThread,
     everywhere,
     ledger_table,
     pointers,
     request_line,
     shell_lines,
 )
-from mulligan.cli.ui.lines import PrinterThread
 from mulligan.errors import MulliganError
 from mulligan.faults.client_settings import POINTERS
 from mulligan.faults.fault_names import MENU, STATUSES

@@ -79,10 +79,10 @@ def test_the_list_is_json_for_programs(mulligan, folder):
 
 def test_restore_gives_it_back(mulligan, folder):
     set_aside(folder)
-    rehearsed = (0, "night-1/1: 1 file would come back\n", "")
+    rehearsed = (0, "night-1/1: 1 file would be restored\n", "")
     assert mulligan("restore", "night-1", "--dry-run") == rehearsed
     assert (folder / "a.txt").read_text() == "one\n"
-    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 file came back\n", "")
+    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 file restored\n", "")
     assert (folder / "a.txt").read_text() == "first attempt\n"
     assert mulligan("restore", "night-1") == (0, "night-1/1: was restored before\n", "")
 
@@ -99,7 +99,7 @@ def test_a_conflict_says_where_the_other_version_is(mulligan, folder):
     (folder / "a.txt").write_text("mine\n")
     assert mulligan("restore", "night-1") == (
         1,
-        "night-1/1: 0 files came back\n",
+        "night-1/1: 0 files restored\n",
         (
             f"error: a.txt: it was changed since\n\nhint: git show {aside.commit}:a.txt prints the "
             "other version; --partly restores the others\n"
@@ -124,7 +124,7 @@ def test_of_several_the_newest_comes_first(mulligan, folder):
     set_aside(folder, "second\n")
     code, out, _ = mulligan("restore", "night-1")
     assert code == 1
-    assert out.splitlines()[0] == "night-1/2: 1 file came back"
+    assert out.splitlines()[0] == "night-1/2: 1 file restored"
     assert (folder / "a.txt").read_text() == "second\n"
 
 
@@ -156,7 +156,7 @@ def test_what_is_not_given_back_is_not_dropped(mulligan, folder):
         ),
     )
     mulligan("restore", "night-1")
-    assert mulligan("drop", "night-1") == (0, "forgot 1 set aside by night-1\n", "")
+    assert mulligan("drop", "night-1") == (0, "dropped 1 set aside by night-1\n", "")
     assert mulligan("list", "--json")[1] == "[]\n"
 
 
@@ -168,13 +168,13 @@ def test_the_run_of_a_plan_stands_for_all_of_its_agents(mulligan, folder):
     assert (code, sorted(out.splitlines())) == (
         0,
         [
-            "k3fqzz/agents/1-1-one/1: 1 file came back",
-            "k3fqzz/agents/2-1-two/1: 1 file came back",
+            "k3fqzz/agents/1-1-one/1: 1 file restored",
+            "k3fqzz/agents/2-1-two/1: 1 file restored",
         ],
     )
     assert (folder / "a.txt").read_text() == "first attempt\n"
     assert (folder / "b.txt").read_text() == "by two\n"
-    assert mulligan("drop", "k3fqzz")[:2] == (0, "forgot 2 set aside by k3fqzz\n")
+    assert mulligan("drop", "k3fqzz")[:2] == (0, "dropped 2 set aside by k3fqzz\n")
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_the_tree_of_an_agent_that_failed_is_taken_back_by_its_name(mulligan, fo
 def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, lent):
     code, _, err = mulligan("drop", "k3fqzz")
     assert (code, err.splitlines()[0]) == (2, "error: 1 file of 'k3fqzz' is not restored")
-    said = "forgot 0 set aside by k3fqzz, and removed 1 of its trees\n"
+    said = "dropped 0 set aside by k3fqzz, and removed 1 of its trees\n"
     assert mulligan("drop", "k3fqzz", "--force")[:2] == (0, said)
     assert not Path(lent.folder).exists()
     assert (folder / "a.txt").read_text() == "one\n"
@@ -273,7 +273,7 @@ def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
     assert (folder / "a.txt").read_text() == "one\n"
     assert mulligan("restore", "k3fqzz") == (
         0,
-        "k3fqzz/agents/1-1-one/1: 1 file came back\n",
+        "k3fqzz/agents/1-1-one/1: 1 file restored\n",
         "note: run k3fqzz has not ended, and will continue with what is in the tree then\n",
     )
 
@@ -303,5 +303,5 @@ def test_help_says_what_each_state_means(mulligan):
 
 def test_a_run_with_only_a_baseline_can_be_dropped(mulligan, folder):
     git.record_baseline(git.Tree.find(folder), "night-1")
-    assert mulligan("drop", "night-1") == (0, "forgot 0 set aside by night-1\n", "")
+    assert mulligan("drop", "night-1") == (0, "dropped 0 set aside by night-1\n", "")
     assert not git.has_baseline(git.Tree.find(folder), "night-1")

@@ -253,7 +253,7 @@ def test_a_plan_runs_and_its_report_is_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "why"),
-    [("gone/r.md", "there is not a folder 'gone'"), ("home", "it is a folder")],
+    [("gone/r.md", "there is no folder 'gone'"), ("home", "it is a folder")],
 )
 def test_a_report_that_cannot_be_written_is_noticed_before_anybody_pays(run, tmp_path, file, why):
     (tmp_path / "home").mkdir(mode=0o700)

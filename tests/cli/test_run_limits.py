@@ -120,7 +120,7 @@ def test_runs_are_blocked_and_allowed_by_the_same_names(store, mulligan):
     code, out, _ = mulligan("reset", "claude")
     assert "claude: runs are no longer allowed" in out
     assert mulligan("reset", "anthropic") == (0, "anthropic: runs are no longer blocked\n", "")
-    assert mulligan("status") == (0, "", "nothing is known\n")
+    assert mulligan("status") == (0, "", "no limits and no failures are known\n")
 
 
 def test_an_account_can_be_blocked_alone(store, mulligan):

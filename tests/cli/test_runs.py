@@ -401,4 +401,4 @@ def test_pruning_by_hand_says_how_much_went(mulligan, runs):
     add(runs, BEGUN, WELL._replace(at=NOW - 2 * KEPT))
     code, out, err = mulligan("runs", "--prune")
     assert (code, out) == (0, "")
-    assert err.startswith("forgot 1 run\n")
+    assert err.startswith("deleted 1 run\n")

@@ -221,4 +221,4 @@ def test_a_file_that_is_no_store_is_told_and_left_alone(command, content, mullig
 def test_a_time_that_is_none_is_wrong_usage(store, mulligan):
     code, out, err = mulligan("block", "api", "--for", "soon")
     assert (code, out) == (2, "")
-    assert err.startswith("error: --for needs a duration such as 90")
+    assert err.startswith("error: invalid value for '--for': 'soon' is not a duration such as 90s")

@@ -221,7 +221,7 @@ def test_a_file_that_changes_while_it_is_stored_is_an_error(repo, tmp_path):
     tree, file = git.Tree.find(repo), tmp_path / "file"
     file.write_text("newer")
     objects = Objects(tree.store)
-    objects.file(str(file), tree.files.name(b"older"))
+    objects.file(str(file), tree.files.oid_of(b"older"))
     with pytest.raises(GitError, match="written to"):
         objects.write()
 

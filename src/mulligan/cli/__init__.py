@@ -22,55 +22,31 @@ if TYPE_CHECKING:
 
 __all__ = ("Unusable", "main", "script")
 
-# name → (module, help in one line). Every module has one click command named `command`.
-_COMMANDS: dict[str, tuple[str, str]] = {
-    "allow": (".commands.allow", "Let calls and runs start despite known limits and failures."),
-    "block": (".commands.block", "Block all calls to a target, or all runs of a program."),
-    "classify": (
-        ".commands.classify",
-        "Classify a program's output: kind of failure, reset time.",
-    ),
-    "cancel": (".commands.cancel", "Cancel a run; it cannot be resumed."),
-    "completion": (".commands.completion", "Print the shell completion script."),
-    "dead": (".commands.dead", "List, show, replay or purge dead letters: calls given up on."),
-    "dashboard": (
-        ".commands.dashboard",
-        "Show runs, targets and failures on a page in the browser.",
-    ),
-    "doctor": (
-        ".commands.doctor",
-        "Check the journal, store and folders of runs; explain repairs.",
-    ),
-    "explain": (
-        ".commands.explain",
-        "Print a policy: what is retried, how often, how long it waits.",
-    ),
-    "faults": (
-        ".commands.faults",
-        "Serve a fake provider that fails on command; show its requests.",
-    ),
-    "worker": (".commands.worker", "Resume the runs that are due."),
-    "resume": (".commands.resume", "Resume a run where it stopped."),
-    "run": (".commands.run", "Run an agent program that survives limits, crashes and reboots."),
-    "runs": (".commands.runs", "List runs: active ones, and the results of recent ones."),
-    "show": (".commands.show", "Show one run in detail, or its output."),
-    "git": (".commands.git", "List changes that runs have set aside in git, and restore them."),
-    "lint": (".commands.lint", "Check plans and policies before they run."),
-    "packs": (".commands.packs", "List or check pattern packs."),
-    "report": (".commands.report", "Write a masked sample of output that was misread, to send."),
-    "reset": (
-        ".commands.reset",
-        "Forget the limits of runs, or the shared state of a target.",
-    ),
-    "simulate": (
-        ".commands.simulate",
-        "Simulate how policies recover from a server's failures.",
-    ),
-    "stats": (".commands.stats", "Show how often calls and runs failed, recovered and gave up."),
-    "status": (
-        ".commands.status",
-        "Show limits that runs have hit, and the state of every target.",
-    ),
+# Name → help in one line. The file commands/NAME.py has a click command named `command`.
+_COMMANDS = {
+    "allow": "Let calls and runs start despite known limits and failures.",
+    "block": "Block all calls to a target, or all runs of a program.",
+    "cancel": "Cancel a run; it cannot be resumed.",
+    "classify": "Classify a program's output: kind of failure, reset time.",
+    "completion": "Print the shell completion script.",
+    "dashboard": "Show runs, targets and failures on a page in the browser.",
+    "dead": "List, show, replay or purge dead letters: calls given up on.",
+    "doctor": "Check the journal, store and folders of runs; explain repairs.",
+    "explain": "Print a policy: what is retried, how often, how long it waits.",
+    "faults": "Serve a fake provider that fails on command; show its requests.",
+    "git": "List changes that runs have set aside in git, and restore them.",
+    "lint": "Check plans and policies before they run.",
+    "packs": "List or check pattern packs.",
+    "report": "Write a masked sample of output that was misread, to send.",
+    "reset": "Forget the limits of runs, or the shared state of a target.",
+    "resume": "Resume a run where it stopped.",
+    "run": "Run an agent program that survives limits, crashes and reboots.",
+    "runs": "List runs: active ones, and the results of recent ones.",
+    "show": "Show one run in detail, or its output.",
+    "simulate": "Simulate how policies recover from a server's failures.",
+    "stats": "Show how often calls and runs failed, recovered and gave up.",
+    "status": "Show limits that runs have hit, and the state of every target.",
+    "worker": "Resume the runs that are due.",
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -88,12 +64,12 @@ class _Commands(click.Group):
     """Commands by name, each imported when it is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
-        return sorted(_COMMANDS)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
         if cmd_name not in _COMMANDS:
             return None
-        command = import_module(_COMMANDS[cmd_name][0], __name__).command
+        command = import_module(f".commands.{cmd_name}", __name__).command
         assert isinstance(command, click.Command)  # noqa: S101 -- a command file without a command
         return command
 
@@ -118,22 +94,14 @@ class _Commands(click.Group):
         # From the table: click would import every command to ask for its help.
         offered = [
             CompletionItem(name, help=help_)
-            for name, (_, help_) in sorted(_COMMANDS.items())
+            for name, help_ in _COMMANDS.items()
             if name.startswith(incomplete)
         ]
         return offered + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help_) for name, (_, help_) in sorted(_COMMANDS.items())])
-
-
-def _say_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 -- click's signature
-    if is_asked:
-        from importlib.metadata import version  # 20 ms that only this needs
-
-        click.echo(f"mulligan {version('mulligan')}")
-        ctx.exit()
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(
@@ -141,14 +109,8 @@ def _say_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 75 parked or limited, 130 interrupted.",
 )
-@click.option(
-    "-V",
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_say_version,
-    help="Show the version and exit.",
+@click.version_option(
+    None, "-V", "--version", package_name="mulligan", message="%(package)s %(version)s"
 )
 def _group() -> None:
     """The right second chance for AI agents.

@@ -27,25 +27,19 @@ def apply_override(
     *,
     scope: str,
     url: str | None,
-    because: str,
     span: float | None,
-    until: str,
+    because: str = "",
 ) -> None:
     """Block or allow the guards and runs that `target` names, and print which they are.
 
-    Args:
-        move: What to do.
-        target: The name.
-        scope: The guards' account; with it, no runs are meant.
-        url: The guards' store.
-        because: The reason given to refused calls and held runs.
-        span: For how many seconds; None for no end.
-        until: The commands that undo it, as text.
+    With a `scope`, no runs are meant: it is an account of guards. It lasts for `span` seconds; None
+    for no end.
     """
     stores = stores_of(url, must_exist=move != "block", is_made=True)
     rows = [] if scope else run_limits.rows_of(stores.runs)
     is_runs = not scope and run_limits.is_runs_name(target, rows)
-    end = until if span is None else f"for {duration_text(span)}"
+    undo = "allow" if move == "block" else "block"
+    end = f"until mulligan {undo} or reset" if span is None else f"for {duration_text(span)}"
     done: Literal["blocked", "allowed"] = "blocked" if move == "block" else "allowed"
     words, said = clean(because, 200), []
     store = stores.guards

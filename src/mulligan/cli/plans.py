@@ -7,7 +7,7 @@ import os
 import shlex
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from ..run.context import RunContext
     from ..run.journal.store import ClaimedRun
-    from ..run.plan.drive import KeptPlan
-    from ..run.plan.model import Agent, Phase, Plan
+    from ..run.plan.model import Agent, KeptPlan, Phase, Plan
 
 __all__ = ("check_report", "drive_plan", "run_plan", "show_plan")
 
@@ -73,32 +72,14 @@ def run_plan(
             params = click.get_current_context().command.params
             flag = next(each.opts[0] for each in params if each.name == option)
             raise Unusable(f"{flag} is for a bare command", f"in a plan it belongs in {place}")
-    cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
+    name, notify = options["name"], notify_argv(options["notify"])
     check_name(name)
-    told = notify_argv(notify)
     folder = Path(file).parent.resolve()
-    home = working_folder(cwd) if cwd else folder
+    home = working_folder(options["cwd"]) if options["cwd"] else folder
     plan = load_plan(file, home=home)
     if is_dry:
         show_plan(plan, file, folder, home, is_json=is_json)
         return 0
-    return _run(
-        plan, folder, home, name=name, notify=told, report=report, is_json=is_json, **options
-    )
-
-
-def _run(
-    plan: Plan,
-    folder: Path,
-    home: Path,
-    *,
-    name: str,
-    notify: tuple[str, ...],
-    park: Literal["wait", "exit"],
-    report: str,
-    is_json: bool,
-) -> int:
-    """Make a run of `plan`, and drive it."""
     check_report(report)
     with open_context(os.environ, ends_process=True) as context:
         try:
@@ -112,17 +93,17 @@ def _run(
             seen = "; mulligan lint shows all that is in its way"
             hint = f"nothing was started{'' if isinstance(wrong, TreeBusy) else seen}"
             raise Unusable(str(wrong), hint) from None
-        how = DriveOptions(park)
+        how = DriveOptions(options["park"])
         return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
 
 
 def check_report(file: str) -> None:
-    """Refuse a report that cannot be written while nothing has been paid for."""
+    """Refuse a report that cannot be written, before anything has cost money."""
     path = Path(file)
     if not file:
         return
     if not path.parent.is_dir():
-        why = f"there is not a folder {clean(str(path.parent))!r}"
+        why = f"there is no folder {clean(str(path.parent))!r}"
     elif path.is_dir():
         why = "it is a folder"
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -161,12 +142,7 @@ def drive_plan(
 def show_plan(plan: Plan, file: str, folder: Path, home: Path, *, is_json: bool) -> None:
     """Print what would run, phase by phase; nothing is executed.
 
-    Args:
-        plan: The plan.
-        file: Its file, as it was named.
-        folder: The folder that the file lies in: where its prompt files are.
-        home: The folder that the plan's `cwd` starts from.
-        is_json: Whether a program looks.
+    The file of the plan and its prompt files are in `folder`; its `cwd` starts from `home`.
     """
     if is_json:
         click.echo(json.dumps(_data(plan, file, folder, home), indent=2))
@@ -195,11 +171,8 @@ def _lines(plan: Plan, file: str, folder: Path, home: Path) -> Iterator[str]:
     count = sum(len(phase.agents) for phase in plan.phases)
     yield f"plan       {printable(plan.name)}, from {file}"
     yield f"agents     {count} in {_number(len(plan.phases), 'phase')}"
-    slots = [
-        f"{plan.concurrency} agents",
-        *(f"{n} of {name}" for name, n in plan.providers.items()),
-    ]
-    yield f"at once    {', '.join(slots)} at most"
+    slots = "".join(f", {n} of {name}" for name, n in plan.providers.items())
+    yield f"at once    {plan.concurrency} agents{slots} at most"
     if plan.cost_limit is not None:
         yield f"cost       nothing more is started after {money(plan.cost_limit)}"
     if plan.cwd or home != folder:
@@ -224,18 +197,16 @@ def _phase(plan: Plan, phase: Phase) -> Iterator[tuple[str, str]]:
     if needs:
         yield "after", ", ".join(needs)
     count, slots = len(phase.agents), phase.concurrency
-    how = "side by side" if phase.parallel else "one after the other"
-    if count == 1:
-        yield "agents", "1"
-    else:
-        most = f", {slots} at once at most" if slots is not None and phase.parallel else ""
-        yield "agents", f"{count}, {how}{most}"
+    how = ", side by side" if phase.parallel else ", one after the other"
+    most = f", {slots} at once at most" if slots is not None and phase.parallel else ""
+    yield "agents", "1" if count == 1 else f"{count}{how}{most}"
     yield "fails", _fails(phase)
     yield "policy", _policy(phase)
     mode = phase.git or plan.git
-    if mode != "off":
-        kept = {True: ", merged into the tree", False: ", kept on a branch"}[phase.merge]
-        yield "git", f"{mode}{kept if mode == 'worktree' else ''}"
+    if mode == "worktree":
+        yield "git", f"worktree, {'merged into the tree' if phase.merge else 'kept on a branch'}"
+    elif mode != "off":
+        yield "git", mode
     if phase.verify:
         limit = duration_text(phase.verify_timeout)
         yield "verify", f"{mask(shlex.join(phase.verify))}, {limit} at most"
@@ -287,8 +258,9 @@ def _timeout(phase: Phase, agent: Agent) -> str:
 def _agent(plan: Plan, phase: Phase, agent: Agent, folder: Path) -> Iterator[str]:
     argv, stdin = _asked(plan, phase, agent, folder)
     yield f"  agent    {agent.name}"
-    rows = [("runs", shlex.join(argv)), ("stdin", stdin or "")]
-    rows += [
+    rows = [
+        ("runs", shlex.join(argv)),
+        ("stdin", stdin or ""),
         ("folder", agent.cwd),
         ("env", ", ".join(agent.env)),
         ("output", agent.output),
@@ -321,36 +293,30 @@ def _data(plan: Plan, file: str, folder: Path, home: Path) -> dict[str, Any]:
     }
 
 
+# Fields that are shown as they are.
+_OF_AGENT = ("output", "timeout", "idle", "may_restart")
+_OF_PHASE = ("name", "parallel", "concurrency", "on_failure", "minimum", "merge", "verify_timeout")
+
+
 def _phase_data(plan: Plan, phase: Phase, folder: Path, home: Path) -> dict[str, Any]:
     policy = _policy_of(phase)
     agents = []
     for agent in phase.agents:
         argv, stdin = _asked(plan, phase, agent, folder)
-        agents.append(
-            {
-                "name": agent.name,
-                "argv": list(argv),
-                "stdin": stdin,
-                "cwd": str((home / plan.cwd / agent.cwd).resolve()),
-                "env": sorted({*plan.env, *agent.env}),
-                "output": agent.output,
-                "provider": agent.provider or agent.program,
-                "timeout": agent.timeout,
-                "idle": agent.idle,
-                "may_restart": agent.may_restart,
-            }
-        )
+        about = {
+            "name": agent.name,
+            "argv": list(argv),
+            "stdin": stdin,
+            "cwd": str((home / plan.cwd / agent.cwd).resolve()),
+            "env": sorted({*plan.env, *agent.env}),
+            "provider": agent.provider or agent.program,
+        }
+        agents.append({**about, **{name: getattr(agent, name) for name in _OF_AGENT}})
     return {
-        "name": phase.name,
+        **{name: getattr(phase, name) for name in _OF_PHASE},
         "needs": list(plan.needs(phase)),
-        "parallel": phase.parallel,
-        "concurrency": phase.concurrency,
-        "on_failure": phase.on_failure,
-        "minimum": phase.minimum,
         "git": phase.git or plan.git,
-        "merge": phase.merge,
         "verify": list(phase.verify),
-        "verify_timeout": phase.verify_timeout,
         "policy": as_data(policy),
         "longest_wait": longest_wait(policy)[0],
         "agents": agents,

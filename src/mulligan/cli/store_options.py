@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..core.duration import seconds
 from ..core.redaction import clean
 from ..errors import SettingError, StoreError
 from ..shared.snapshot import known
 from ..stores.home import home
 from ..stores.open import open_store, printable, sqlite_path
 from . import EXIT_FAILED, Unusable
+from .ui.types import DurationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,41 +79,26 @@ def _named(_context: click.Context, _argument: click.Parameter, text: str) -> st
 target_argument: Callable[..., Any] = click.argument("target", metavar="NAME", callback=_named)
 
 
-def _span(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    try:
-        return None if text is None else seconds(text, name="--for", least=0.001)
-    except SettingError as error:
-        raise Unusable(str(error), "--for 2h") from None
-
-
 span_option: Callable[..., Any] = click.option(
     "--for",
     "span",
     metavar="TIME",
-    callback=_span,
+    type=DurationType(is_zero_refused=True),
     help="How long, such as 90s, 2h or 1h30m.  [until another block, allow or reset]",
 )
 
 
 class Stores(NamedTuple):
-    """The stores that a status command reads and changes.
+    """The stores that a status command reads and changes."""
 
-    Args:
-        guards: The store that guards share, if one is named.
-        runs: The stores in which runs of this user find limits.
-    """
-
-    guards: Store | None
-    runs: tuple[Store, ...]
+    guards: Store | None  # that guards share, if one is named
+    runs: tuple[Store, ...]  # in which runs of this user find limits
 
 
 def stores_of(url: str | None, *, must_exist: bool = True, is_made: bool = False) -> Stores:
-    """The store at `url` or MULLIGAN_STORE, and that of the runs of this user.
+    """The store of guards at `url` or MULLIGAN_STORE, and that of the runs of this user.
 
-    Args:
-        url: Where guards share their state; None for MULLIGAN_STORE.
-        must_exist: Whether a file of guards that does not exist is refused, and not made.
-        is_made: Whether the store of runs is made, where no run has needed it yet.
+    With `is_made`, the store of runs is created if no run has needed it yet.
     """
     url = url or os.environ.get(ENVIRONMENT, "")
     guards = opened(url, must_exist=must_exist) if url else None
@@ -142,8 +127,7 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
             "memory: is the memory of one process, which others cannot read",
             "let the guards share a store, sqlite:PATH or redis://HOST, and give it here",
         )
-    path = sqlite_path(url)
-    if must_exist and path and not Path(path).expanduser().exists():
+    if must_exist and not _exists(sqlite_path(url)):
         raise Unusable(
             f"{printable(url)}: no such file",
             "a guard creates it at its first call; is this the path that the guards use?",
@@ -151,13 +135,18 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
     try:
         return open_store(url)
     except SettingError as error:
-        is_path = ":" not in url
-        hint = (
-            f"did you mean --store sqlite:{clean(url, 200)}?"
-            if is_path
-            else "sqlite:PATH or redis://HOST"
-        )
+        meant = f"did you mean --store sqlite:{clean(url, 200)}?"
+        hint = meant if ":" not in url else "sqlite:PATH or redis://HOST"
         raise Unusable(str(error), hint) from None
+
+
+def _exists(path: str) -> bool:
+    """Whether one of the two files of a store on SQLite exists; dead letters are in the second."""
+    if not path or (hot := Path(path).expanduser()).exists():
+        return True
+    from ..stores.sqlite.journal import journal_file
+
+    return journal_file(hot).path.exists()
 
 
 def scope_of(store: Store, target: str, scope: str) -> str:

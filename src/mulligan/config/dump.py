@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from ..core.backoff import Backoff
     from ..core.policy import Policy, Rule
-    from ..core.timeouts import Timeouts
 
 __all__ = (
     "ANY",
@@ -25,7 +24,6 @@ __all__ = (
     "backoff_data",
     "rule_data",
     "settings_data",
-    "timeouts_data",
 )
 
 # What a file says where Python says None: any number of attempts, any status; no breaker.
@@ -37,13 +35,12 @@ SHARED = ("breaker", "gate", "tokens")
 
 def as_data(policy: Policy) -> dict[str, Any]:
     """`policy` as dictionaries, lists, text, numbers and None."""
-    data: dict[str, Any] = {
-        each.name: getattr(policy, each.name) for each in fields(policy) if each.name != "validator"
-    }
+    data = settings_data(policy)
+    del data["validator"]
     data["rules"] = {str(kind): rule_data(rule) for kind, rule in policy.rules.items()}
     data["statuses"] = None if policy.statuses is None else sorted(policy.statuses)
     data["effects"] = None if policy.effects is None else str(policy.effects)
-    data["timeouts"] = None if policy.timeouts is None else timeouts_data(policy.timeouts)
+    data["timeouts"] = None if policy.timeouts is None else settings_data(policy.timeouts)
     data["codes"] = {code: str(kind) for code, kind in policy.codes.items()}
     for name in SHARED:
         shared = getattr(policy, name)
@@ -55,7 +52,7 @@ def as_data(policy: Policy) -> dict[str, Any]:
 
 def rule_data(rule: Rule) -> dict[str, Any]:
     """`rule` as the table ``[rules.KIND]``."""
-    data = {each.name: getattr(rule, each.name) for each in fields(rule)}
+    data = settings_data(rule)
     data["backoff"] = backoff_data(rule.backoff)
     if rule.missing_hint is not None:
         data["missing_hint"] = backoff_data(rule.missing_hint)
@@ -64,19 +61,14 @@ def rule_data(rule: Rule) -> dict[str, Any]:
 
 def backoff_data(backoff: Backoff) -> dict[str, Any]:
     """`backoff` as the table ``backoff = { … }``, its shape first."""
-    data = {each.name: getattr(backoff, each.name) for each in fields(backoff)}
+    data = settings_data(backoff)
     if "waits" in data:
         data["waits"] = list(data["waits"])
     return {"shape": data.pop("shape"), **data}
 
 
-def timeouts_data(timeouts: Timeouts) -> dict[str, Any]:
-    """`timeouts` as the table ``[timeouts]``."""
-    return settings_data(timeouts)
-
-
 def settings_data(settings: Any) -> dict[str, Any]:
-    """A dataclass of plain values as its table."""
+    """The fields of a dataclass as a table: of timeouts, a breaker, a gate, retry tokens."""
     return {each.name: getattr(settings, each.name) for each in fields(settings)}
 
 

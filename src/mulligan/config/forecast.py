@@ -6,8 +6,7 @@ of their medians, and totals can be added up row by row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,25 +19,14 @@ __all__ = ("ForecastWait", "attempts_within", "distinct_rules", "time_for_waits"
 _MOST = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForecastWait:
-    """The wait after one failed attempt, and all waits up to it.
+class ForecastWait(NamedTuple):
+    """The wait after one failed attempt, and all waits up to it, in seconds."""
 
-    Args:
-        after: The attempt that failed, counted from 1.
-        least: The shortest it can be, in seconds.
-        median: Half of them are shorter.
-        most: The longest it can be.
-        total_least: The shortest that it and all earlier ones can be together.
-        total_median: Half of the time they are shorter together.
-        total_most: The longest that they can be together.
-    """
-
-    after: int
+    after: int  # the attempt that failed, counted from 1
     least: float
     median: float
     most: float
-    total_least: float
+    total_least: float  # it and all earlier ones together
     total_median: float
     total_most: float
 
@@ -52,15 +40,7 @@ def upcoming(rule: Rule) -> Iterator[ForecastWait]:
         after += 1
         bounds = backoff.bounds(after)
         totals = (totals[0] + bounds[0], totals[1] + bounds[1], totals[2] + bounds[2])
-        yield ForecastWait(
-            after=after,
-            least=bounds[0],
-            median=bounds[1],
-            most=bounds[2],
-            total_least=totals[0],
-            total_median=totals[1],
-            total_most=totals[2],
-        )
+        yield ForecastWait(after, *bounds, *totals)
 
 
 def attempts_within(rule: Rule, time: float) -> int:
@@ -79,12 +59,10 @@ def time_for_waits(policy: Policy) -> float:
 
 def distinct_rules(policy: Policy) -> list[tuple[Rule, list[str]]]:
     """Each rule once, with the kinds that share it, in the order of the policy."""
-    found: list[tuple[Rule, list[str]]] = []
-    for kind, rule in policy.rules.items():
-        for known, kinds in found:
-            if known == rule:
-                kinds.append(str(kind))
-                break
-        else:
-            found.append((rule, [str(kind)]))
-    return found
+    rules: list[Rule] = []
+    for rule in policy.rules.values():
+        if rule not in rules:
+            rules.append(rule)
+    return [
+        (rule, [str(kind) for kind, each in policy.rules.items() if each == rule]) for rule in rules
+    ]

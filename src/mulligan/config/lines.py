@@ -19,7 +19,7 @@ __all__ = ("KeyPath", "line_of", "path_of", "path_text")
 # ("phases", 1, "prompt"): names of keys and places in arrays.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
-_BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def path_text(path: KeyPath) -> str:
@@ -29,7 +29,7 @@ def path_text(path: KeyPath) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            name = step if step and _BARE.issuperset(step) else repr(step[:80])
+            name = step if _BARE.fullmatch(step) else repr(step[:80])
             text += f".{name}" if text else name
     return text
 
@@ -60,7 +60,7 @@ def line_of(text: str, path: KeyPath) -> int | None:
     return line
 
 
-def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | list[Any]]]:
+def _statements(text: str) -> Iterator[tuple[int, Any]]:
     """Each statement's first line, with the document it would make if it stood alone."""
     table: KeyPath = ()
     tables: dict[KeyPath, int] = {}  # how many [[tables]] of a name there were so far
@@ -68,14 +68,16 @@ def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | list[Any]]]:
     for number, line in enumerate(text.split("\n"), start=1):
         chunk = f"{chunk}\n{line}" if chunk else line
         try:
-            document = tomllib.loads(chunk)
+            document: Any = tomllib.loads(chunk)
         except (ValueError, RecursionError):
             continue  # in the middle of an array or of a long string
         if document:
             if chunk.lstrip().startswith("["):
                 table = _opened(document, chunk.lstrip().startswith("[["), tables)
                 document = {}
-            yield start, _nested(table, document)
+            for step in reversed(table):  # places in arrays become keys: only `_depth` looks
+                document = {step: document}
+            yield start, document
         start, chunk = number + 1, ""
 
 
@@ -95,13 +97,6 @@ def _opened(header: dict[str, Any], is_array: bool, tables: dict[KeyPath, int]) 
         elif path in tables:
             path = (*path, tables[path] - 1)
     return path
-
-
-def _nested(path: KeyPath, value: Any) -> Any:
-    """`value` where `path` would put it. Places in arrays become keys: only `_depth` looks."""
-    for step in reversed(path):
-        value = {step: value}
-    return value
 
 
 def _depth(value: Any, path: KeyPath) -> int:

@@ -1,8 +1,8 @@
 """Warnings about policies: settings that contradict each other.
 
-Everything here is allowed, and nothing of it does what it says: a bound that another bound
-overtakes, a wait that no attempt ever makes, a repeat that cannot help. A finding names the
-key, says what really happens, then what to write instead.
+Such settings are allowed, and do not do what they say: a bound that another bound overtakes, a wait
+that no attempt ever makes, a repeat that cannot help. A finding names the key, says what really
+happens, then what to write instead.
 """
 
 from __future__ import annotations
@@ -26,19 +26,12 @@ __all__ = ("PolicyFinding", "lint")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFinding:
-    """One contradiction.
+    """One contradiction."""
 
-    Args:
-        key: The path of the setting, ``rules.billing``.
-        message: What really happens, in one clause.
-        hint: What to do about it.
-        is_grave: Whether the policy does harm as it stands, instead of nothing.
-    """
-
-    key: str
-    message: str
-    hint: str
-    is_grave: bool = False
+    key: str  # the path of the setting, ``rules.billing``
+    message: str  # what really happens, in one clause
+    hint: str  # what to do about it
+    is_grave: bool = False  # the policy does harm as it stands, instead of nothing
 
     def __str__(self) -> str:
         return f"{self.key}: {self.message}; {self.hint}"
@@ -265,7 +258,7 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[PolicyFindi
 def _asked_before(policy: Policy, wait: float) -> Iterator[tuple[str, float]]:
     """The bounds that end a call before a first wait of this length, in the order of `decide`.
 
-    A wait that parks the call is asked for the deadline only, and patience never ends the first.
+    A wait that parks the call is checked against the deadline only; patience never ends the first.
     """
     if policy.deadline is not None and policy.deadline <= wait:
         yield "deadline", policy.deadline

@@ -52,13 +52,8 @@ def policy_from(
 ) -> Policy:
     """The policy that `source` describes, called `name` unless it names itself.
 
-    Args:
-        source: The file.
-        name: A name for it.
-        data: The part of the file that describes it; the whole file by default.
-        at: Where in the file that part stands.
-        words: What it calls its keys.
-        presets: What the name of a preset means there; a call's table by default.
+    A part of the file is given as `data`, with the path `at` which it stands. `words` are the names
+    of its keys, and `presets` gives the policy that the name of a preset means there.
     """
     own = source.data if data is None else data
     try:
@@ -68,24 +63,18 @@ def policy_from(
     if "name" not in own:
         whole["name"] = name
     policy = validated(source, _adapter(), whole, at=at, words=words)
-    if {"in_place", "horizon"} <= own.keys() and policy.horizon == policy.in_place:
-        _refuse_short_horizon(source, policy, own, at)
+    if {"in_place", "horizon"} <= own.keys():
+        # `Policy` would raise a horizon below in_place without a word.
+        wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
+        if wanted < policy.in_place:
+            raise source.error(
+                f"needs at least in_place; got horizon={wanted:g}, in_place={policy.in_place:g}",
+                (*at, "horizon"),
+                hint="a wait that may be slept through may be waited at all",
+            )
     return policy
 
 
 @cache
 def _adapter() -> TypeAdapter[Policy]:
     return TypeAdapter(Policy)
-
-
-def _refuse_short_horizon(
-    source: Source, policy: Policy, own: Mapping[str, Any], at: KeyPath
-) -> None:
-    """`Policy` lifts the horizon to `in_place`; an author who wrote both did not ask for that."""
-    wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
-    if wanted < policy.in_place:
-        raise source.error(
-            f"needs at least in_place; got horizon={wanted:g}, in_place={policy.in_place:g}",
-            (*at, "horizon"),
-            hint="a wait that may be slept through may be waited at all",
-        )

@@ -1,6 +1,6 @@
 """Pack files: the built-in ones, the user's folder, what `MULLIGAN_PACKS` names.
 
-A file that cannot be read is a problem of its own; the others still load. A user's pack is asked
+A file that cannot be read is a problem of its own; the others still load. A user's pack is tried
 before the built-in one of the same name, and adds to it: nothing built in is lost.
 """
 
@@ -21,49 +21,32 @@ __all__ = ("ENVIRONMENT", "PackFiles", "PackTable", "find_packs")
 
 ENVIRONMENT = "MULLIGAN_PACKS"
 _LARGEST = 1_048_576
-# What belongs to many is asked after what belongs to one.
+# Packs of many programs are tried after those of one.
 _LAST = ("apis", "generic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackTable:
-    """One pack file, parsed but not yet judged.
+    """One pack file, parsed but not yet checked."""
 
-    Args:
-        name: The name of the file without its suffix.
-        file: Where it stands, as users see it.
-        data: What it holds.
-        is_builtin: Whether it came with Mulligan.
-    """
-
-    name: str
-    file: str
+    name: str  # of the file, without its suffix
+    file: str  # where it stands, as users see it
     data: Mapping[str, Any]
     is_builtin: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackFiles:
-    """All pack files that were found.
+    """All pack files that were found."""
 
-    Args:
-        tables: In the order in which they are asked: the user's, then the built-in ones by name.
-        problems: One for each file that could not be read.
-    """
-
-    tables: tuple[PackTable, ...] = ()
-    problems: tuple[FileError, ...] = ()
+    tables: tuple[PackTable, ...] = ()  # as they are tried: the user's, then built-in ones by name
+    problems: tuple[FileError, ...] = ()  # one for each file that could not be read
 
 
 def find_packs(
     *, environ: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> PackFiles:
-    """Read every pack file there is.
-
-    Args:
-        environ: The environment; the process's own if None.
-        folder: The user's folder of packs; the platform's if None.
-    """
+    """Read every pack file: those that `environ` names, the user's `folder`, the built-in ones."""
     named = (os.environ if environ is None else environ).get(ENVIRONMENT, "")
     tables: list[PackTable] = []
     problems: list[FileError] = []
@@ -72,7 +55,11 @@ def find_packs(
         if not source.exists():
             hint = f"{ENVIRONMENT} takes files and folders, separated by {os.pathsep!r}"
             problems.append(FileError("no such file or folder", file=str(source), hint=hint))
-    for path in _files([*sources, _user_folder() if folder is None else folder]):
+    if folder is None:
+        from platformdirs import user_config_path
+
+        folder = user_config_path("mulligan") / "packs"
+    for path in _files([*sources, folder]):
         try:
             tables.append(
                 _read(path.read_bytes(), name=path.stem, file=str(path), is_builtin=False)
@@ -82,12 +69,6 @@ def find_packs(
         except OSError as error:
             problems.append(FileError(f"cannot be read: {error.strerror}", file=str(path)))
     return PackFiles(tables=(*tables, *_builtin()), problems=tuple(problems))
-
-
-def _user_folder() -> Path:
-    from platformdirs import user_config_path
-
-    return user_config_path("mulligan") / "packs"
 
 
 def _files(sources: list[Path]) -> Iterator[Path]:

@@ -17,12 +17,12 @@ from ..core.policy import Policy, Rule
 from ..core.presets import PRESETS, preset
 from ..core.timeouts import SERVICE_TIMEOUTS
 from ..errors import SettingError
-from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, timeouts_data
+from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, settings_data
 from .source import shown
 from .suggestions import guess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from .lines import KeyPath
 
@@ -81,13 +81,14 @@ def _base(own: dict[str, Any], presets: Callable[[str], Policy]) -> dict[str, An
     if "preset" not in own:
         return {}
     name = own.pop("preset")
-    if not isinstance(name, str) or name not in PRESETS:
-        raise InvalidKey(
-            ("preset",),
-            f"needs one of {', '.join(PRESETS)}; got {shown(name)}",
-            guess(name, PRESETS),
-        )
+    _check_known(("preset",), name, PRESETS)
     return as_data(presets(name))
+
+
+def _check_known(path: KeyPath, name: object, known: Collection[str]) -> None:
+    if not isinstance(name, str) or name not in known:
+        message = f"needs one of {', '.join(known)}; got {shown(name)}"
+        raise InvalidKey(path, message, guess(name, known))
 
 
 def _attempts(table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
@@ -190,11 +191,6 @@ def _timeouts(base: dict[str, Any] | None, own: object) -> Any:
     start = dict(base or {})
     if "service" in table:
         name = table.pop("service")
-        if not isinstance(name, str) or name not in SERVICE_TIMEOUTS:
-            raise InvalidKey(
-                ("timeouts", "service"),
-                f"needs one of {', '.join(SERVICE_TIMEOUTS)}; got {shown(name)}",
-                guess(name, SERVICE_TIMEOUTS),
-            )
-        start = timeouts_data(SERVICE_TIMEOUTS[name])
+        _check_known(("timeouts", "service"), name, SERVICE_TIMEOUTS)
+        start = settings_data(SERVICE_TIMEOUTS[name])
     return {**start, **table}

@@ -38,16 +38,10 @@ _BARE_WORD = re.compile(r"^\s*[\w.-]+\s*=\s*([A-Za-z_][\w-]*)\s*(?:#.*)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One file and what it says.
+    """One file and its content."""
 
-    Args:
-        file: Its name, as the user gave it.
-        text: Its words, for finding lines.
-        data: Its values.
-    """
-
-    file: str
-    text: str
+    file: str  # its name, as the user gave it
+    text: str  # for finding lines
     data: dict[str, Any]
 
     def error(self, message: str, path: KeyPath = (), *, hint: str = "") -> FileError:
@@ -142,15 +136,11 @@ def _not_toml(error: ValueError, text: str, file: str) -> FileError:
 
 
 def _refuse_strange(source: Source, value: object, path: KeyPath) -> None:
-    """What TOML knows and no file of ours does: dates, and tables without end."""
+    """Refuse what TOML allows and no file of ours has: dates, and very deep tables."""
     if len(path) > _DEEPEST:
         raise source.error("nested too deeply", path[:1])
     if isinstance(value, date | time):
         raise source.error(f"is a date or a time ({value}); text needs quotes", path)
-    children: Any = ()
-    if isinstance(value, dict):
-        children = value.items()
-    elif isinstance(value, list):
-        children = enumerate(value)
-    for step, child in children:
+    children: Any = enumerate(value) if isinstance(value, list) else ()
+    for step, child in value.items() if isinstance(value, dict) else children:
         _refuse_strange(source, child, (*path, step))

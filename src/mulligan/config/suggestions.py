@@ -1,8 +1,4 @@
-"""Suggestions for misspelt keys of files.
-
-Other libraries have other words for the same things; users of those are told
-ours. For everything else the nearest spelling is offered.
-"""
+"""Suggestions for misspelt keys of files, and for keys that other libraries use."""
 
 from __future__ import annotations
 
@@ -21,20 +17,17 @@ if TYPE_CHECKING:
 
     from .lines import KeyPath
 
-__all__ = ("POLICY_WORDS", "FileKeys", "about_key", "guess", "names", "policy_keys")
+__all__ = ("POLICY_WORDS", "FileKeys", "about_key", "guess", "names", "policy_keys", "synonyms")
 
 
 class FileKeys(NamedTuple):
-    """What one sort of file calls its keys.
+    """The keys of one sort of file."""
 
-    Args:
-        known: The keys of the table at a path; the text is the shape of a backoff, if it is one.
-        synonyms: Words of others, each with ours; the first that the table knows is it.
-        homes: Where else a key could belong: the place in words, its keys.
-    """
-
+    # The keys of the table at a path; the text is the shape of a backoff, if it is one.
     known: Callable[[KeyPath, str], Collection[str]]
+    # Names in other libraries, each with ours; the first that the table knows is suggested.
     synonyms: Mapping[str, tuple[str, ...]]
+    # Where else a key could belong: the place in words, its keys.
     homes: tuple[tuple[str, Collection[str]], ...]
 
 
@@ -58,55 +51,47 @@ _TABLES = {
 _BACKOFF = {name: names(cls) for name, cls in _SHAPES.items()}
 _ANY_BACKOFF: set[str] = set().union(*_BACKOFF.values())
 
-# Words of other libraries and of other units, each with ours; the first that fits the table is it.
-_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "retries": ("max_retries",),
-    "num_retries": ("max_retries",),
-    "retry_count": ("max_retries",),
-    "max_attempts": ("attempts",),
-    "tries": ("attempts",),
-    "max_tries": ("attempts",),
-    "stop_after_attempt": ("attempts",),
-    "base": ("first", "preset"),
-    "base_delay": ("first",),
-    "initial": ("first",),
-    "initial_delay": ("first",),
-    "wait_initial": ("first",),
-    "min": ("first",),
-    "delay": ("wait", "first", "backoff"),
-    "max": ("cap",),
-    "max_delay": ("cap", "horizon"),
-    "max_wait": ("cap", "horizon"),
-    "wait_max": ("cap",),
-    "max_interval": ("cap",),
-    "multiplier": ("factor",),
-    "exponent": ("factor",),
-    "exp_base": ("factor",),
-    "increment": ("step",),
-    "delays": ("waits",),
-    "schedule": ("waits", "backoff"),
-    "strategy": ("shape", "backoff"),
-    "type": ("shape", "backoff"),
-    "kind": ("shape",),
-    "timeout": ("total", "timeouts"),
-    "max_time": ("patience",),
-    "max_elapsed": ("patience",),
-    "wait_jitter": ("jitter",),
-    "retry_after": ("hint",),
-    "ttl": ("key_ttl",),
-    "fail_max": ("failures",),
-    "failure_threshold": ("failures",),
-    "threshold": ("failures",),
-    "recovery_timeout": ("open_for",),
-    "reset_timeout": ("open_for",),
-    "success_threshold": ("successes",),
-    "circuit_breaker": ("breaker",),
-    "rate_limiter": ("gate",),
-    "extends": ("preset",),
-    "retry_on": ("rules",),
-    "retryable_statuses": ("statuses",),
-    "status_codes": ("statuses",),
-}
+
+def synonyms(ours: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Names in other libraries, each with ours, from our names, each with those of others."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, others in ours.items():
+        for other in others.split():
+            found[other] = (*found.get(other, ()), name)
+    return found
+
+
+# Our names, each with those of other libraries and of other units. Where two of ours have the same,
+# the first that the table knows is suggested.
+_SYNONYMS = synonyms(
+    {
+        "max_retries": "retries num_retries retry_count",
+        "attempts": "max_attempts tries max_tries stop_after_attempt",
+        "wait": "delay",
+        "first": "base base_delay initial initial_delay wait_initial min delay",
+        "preset": "base extends",
+        "cap": "max max_delay max_wait wait_max max_interval",
+        "horizon": "max_delay max_wait",
+        "factor": "multiplier exponent exp_base",
+        "step": "increment",
+        "waits": "delays schedule",
+        "shape": "strategy type kind",
+        "backoff": "delay schedule strategy type",
+        "total": "timeout",
+        "timeouts": "timeout",
+        "patience": "max_time max_elapsed",
+        "jitter": "wait_jitter",
+        "hint": "retry_after",
+        "key_ttl": "ttl",
+        "failures": "fail_max failure_threshold threshold",
+        "open_for": "recovery_timeout reset_timeout",
+        "successes": "success_threshold",
+        "breaker": "circuit_breaker",
+        "gate": "rate_limiter",
+        "rules": "retry_on",
+        "statuses": "retryable_statuses status_codes",
+    }
+)
 
 
 def guess(word: object, known: Iterable[str]) -> str:
@@ -116,13 +101,7 @@ def guess(word: object, known: Iterable[str]) -> str:
 
 
 def about_key(path: KeyPath, shape: str, words: FileKeys) -> str:
-    """What to do about the unknown key at the end of `path`.
-
-    Args:
-        path: Where it stands.
-        shape: The shape of the backoff it stands in, if it stands in one.
-        words: What the file calls its keys.
-    """
+    """What to do about the unknown key at the end of `path`, in a backoff of this `shape`."""
     key, known = str(path[-1]), words.known(path[:-1], shape)
     for ours in words.synonyms.get(key, ()):
         if ours in known:

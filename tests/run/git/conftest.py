@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.git import Mode, SetAside, Tree, prepare, set_aside
+from mulligan.run.git import (
+    Mode,
+    SetAside,
+    Tree,
+    changes,
+    load_baseline,
+    prepare,
+    set_aside,
+)
+from mulligan.run.git.tree_lock import locked
 
 
 class Repo:
@@ -86,6 +95,12 @@ class Repo:
         aside = set_aside(self.tree, mode, run, **how)
         assert aside is not None
         return aside
+
+    def is_clean(self, run: str = "") -> bool:
+        """Whether nothing has changed since the run began, or since the last commit."""
+        tree = self.tree
+        with locked(tree):
+            return not changes(tree, load_baseline(tree, run) if run else None).moves
 
     def prepared(self, mode: Mode, run: str) -> SetAside:
         """Write down something that is there, and touch nothing."""

@@ -64,7 +64,7 @@ def test_what_an_earlier_run_left_is_committed_if_it_counts_as_ours(repo):
     repo.write("a.txt", "by an earlier agent, and by this one\n")
     repo.aside("commit", "r2", since="plan")
     assert committed(repo) == ["M\ta.txt"]
-    assert git.is_clean(tree)
+    assert repo.is_clean()
 
 
 def test_env_files_are_never_committed(repo):

@@ -97,7 +97,7 @@ def test_a_tree_survives_kill_9(repo, number, monkeypatch):
             assert git.restore_changes(tree, aside).is_whole
     assert repo.state() == agents
     assert git.recover(tree, "r1") == git.RecoveryResult()
-    assert not git.is_clean(tree, "r1")  # any look at the tree sweeps it
+    assert not repo.is_clean("r1")  # any look at the tree sweeps it
     left = {each.name for each in Path(tree.scratch).iterdir()}
     assert {name for name in left if not name.endswith(".dead")} == {"held"}  # no rubbish
 
@@ -135,7 +135,7 @@ def test_recovery_waits_for_a_git_that_outlives_its_killed_mulligan(repo, number
     states = [aside.state for aside in git.load_all(repo.tree, "r1")]
     assert states == ["aside" if number < 3 else "returned"]
     if number < 3:
-        assert git.is_clean(repo.tree, "r1")
+        assert repo.is_clean("r1")
         assert git.restore_changes(repo.tree, git.load_all(repo.tree, "r1")[0]).is_whole
     assert repo.state() == agents
 
@@ -243,7 +243,7 @@ def test_a_crash_between_any_two_steps_is_caught_up(repo, crashing, at, is_undon
     git.recover(tree, "r1", is_undone=is_undone)
     for aside in git.load_all(tree, "r1"):
         if aside.state == "aside":
-            assert git.is_clean(tree, "r1")
+            assert repo.is_clean("r1")
             assert git.restore_changes(tree, aside).is_whole
     assert repo.state() == agents
 

@@ -122,7 +122,7 @@ def test_the_tree_is_as_it_was_and_then_as_the_agent_left_it(fresh, mine, agents
         return
     assert aside.left == ()
     assert repo.state() == before
-    assert git.is_clean(tree, "r1")
+    assert repo.is_clean("r1")
     given_back = restore_changes(tree, aside)
     assert given_back.is_whole
     assert given_back.unstaged == ()
@@ -142,14 +142,14 @@ def test_a_commit_takes_what_is_the_runs_and_leaves_the_rest(fresh, mine, agents
         set_aside(tree, "commit", "r1", words=words)
     except GitRefused:  # both have changed a file: nothing is committed
         assert repo.git("rev-parse", "HEAD") == head
-        assert {move.path for move in git.changes(tree, baseline).moves} & {*baseline.places}
+        assert {move.path for move in git.changes(tree, baseline).moves} & {*baseline.states}
         assert repo.seen() == files
         return
     assert repo.seen() == files  # no file was touched
     dirty = git.changes(tree, baseline)
-    assert {move.path for move in dirty.moves} <= {*baseline.places}
+    assert {move.path for move in dirty.moves} <= {*baseline.states}
     names = repo.git("diff", "--name-only", "--no-renames", "-z", baseline.head, "HEAD")
-    assert not {*names.split("\0")} & {*baseline.places}
+    assert not {*names.split("\0")} & {*baseline.states}
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
@@ -176,7 +176,7 @@ def blobs(repo):
     """The content of every file, by the name that git has for it."""
     files = repo.tree.files
     return {
-        path: files.name((repo.folder / path).read_bytes())
+        path: files.oid_of((repo.folder / path).read_bytes())
         for path in repo.seen()
         if not (repo.folder / path).is_symlink()
     }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.plan.model import Agent, Phase, Plan, agent_key
+from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.schedule import AgentProgress, dispatch
 
 # More than any test has agents.
@@ -26,6 +26,10 @@ def phase_of(name="review", count=3, *, mode="fail_fast", minimum=1, providers=(
     if mode == "require_minimum":
         more["minimum"] = minimum
     return Phase(name=name, agents=agents, on_failure=mode, **{"needs": (), **more})
+
+
+def agent_key(phase, agent):
+    return f"{phase.name}/{agent.name}"
 
 
 def plan_of(*phases, slots=None, providers=()):

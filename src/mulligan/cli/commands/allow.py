@@ -19,7 +19,7 @@ _SECTIONS = {
 }
 
 
-@click.command(cls=Manual, groups={}, sections=_SECTIONS)
+@click.command(cls=Manual, sections=_SECTIONS)
 @target_argument
 @span_option
 @scope_option
@@ -36,12 +36,4 @@ def command(target: str, span: float | None, scope: str, url: str | None) -> Non
 
     This lasts until mulligan block or mulligan reset, or for the time given by --for.
     """
-    apply_override(
-        "allow",
-        target,
-        scope=scope,
-        url=url,
-        because="",
-        span=span,
-        until="until mulligan block or reset",
-    )
+    apply_override("allow", target, scope=scope, url=url, span=span)

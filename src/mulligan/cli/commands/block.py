@@ -19,7 +19,7 @@ _SECTIONS = {
 }
 
 
-@click.command(cls=Manual, groups={}, sections=_SECTIONS)
+@click.command(cls=Manual, sections=_SECTIONS)
 @target_argument
 @span_option
 @click.option(
@@ -40,12 +40,4 @@ def command(target: str, span: float | None, because: str, scope: str, url: str 
 
     This lasts until mulligan allow or mulligan reset, or for the time given by --for.
     """
-    apply_override(
-        "block",
-        target,
-        scope=scope,
-        url=url,
-        because=because,
-        span=span,
-        until="until mulligan allow or reset",
-    )
+    apply_override("block", target, scope=scope, url=url, span=span, because=because)

@@ -36,19 +36,14 @@ def command(run: str) -> int:
     id_ = runs.find(run)
     state = runs.look(id_)
     assert state is not None  # noqa: S101 -- it was found
+    hint = f"mulligan show {id_} shows the result"
     if state.status in {"done", "cancelled"}:
-        raise Unusable(
-            f"run {id_} is {state.status}: it cannot be cancelled",
-            f"mulligan show {id_} shows the result",
-        )
+        raise Unusable(f"run {id_} is {state.status}: it cannot be cancelled", hint)
     over = RunCancelled(time.time(), "cancelled by the user")
     runs.cancel(id_, over)
     state = runs.look(id_)
     if state is not None and state.status == "done":
-        raise Unusable(
-            f"run {id_} finished before it could be cancelled",
-            f"mulligan show {id_} shows the result",
-        )
+        raise Unusable(f"run {id_} finished before it could be cancelled", hint)
     for child, one in runs.all(id_):
         if one.is_open:
             runs.cancel(child, over)

@@ -7,15 +7,15 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from ...core.dead_letter import State
 from ...core.redaction import clean, presentable
 from ...dead_letters.browse import DeadLetters
-from ...errors import SettingError, StoreDown
-from .. import Unusable
+from ...errors import SettingError, StoreError
+from .. import EXIT_FAILED, Unusable
 from ..store_options import ENVIRONMENT, opened
 from ..ui.dead_letters import as_json, letter_sheet, letter_table, outcome_lines
 
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
-F = TypeVar("F", bound="Callable[..., Any]")
-
-_EXIT_FAILED = 1
-
 _STORE = click.option(
     "--store",
     metavar="URL",
@@ -37,7 +33,7 @@ _STORE = click.option(
 )
 
 
-def _filters(function: F) -> F:
+def _filters(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that choose letters."""
     states = click.Choice(get_args(State))
     for option in (
@@ -81,12 +77,13 @@ def command() -> None:
 def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
     """List letters, oldest first.
 
-    Exit codes: 0 done, even if there are none; 1 the store cannot be read; 2 wrong usage.
+    Exit codes: 0 done, even if there are none; 1 the store cannot be read; 2 wrong usage, or no
+    such store.
     """
     box = _box(store)
     try:
-        found = _chosen(box, chosen)
-    except StoreDown:
+        found = _selected(box, (), chosen)
+    except StoreError:
         waiting = box.spooled()
         if waiting:
             letter_table(waiting, box.url)
@@ -159,16 +156,13 @@ def replay(
     are being replayed by another process; 2 wrong usage; 130 interrupted: the rest can be
     replayed later.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    if not ids and not is_all and not any(chosen.values()):
-        raise Unusable(
-            "no letters were selected", "name some, filter with --target and others, or use --all"
-        )
+    _check_selected(ids, chosen, is_all=is_all, example="--target")
     if ids and (is_all or any(chosen.values())):
         raise Unusable("letters are selected by ID or by filters, not by both", "keep one")
     box = _box(store)
     if app is not None:
         _load(app)
-    found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
+    found = _selected(box, ids, chosen)
     found = tuple(record for record in found if ids or record.state != "replayed")
     if is_dry:
         _rehearse(box, found, is_json=is_json)
@@ -179,7 +173,7 @@ def replay(
     finally:
         outcome_lines(results, is_json=is_json, left=len(found) - len(results))
     if any(mark is None or mark.state != "replayed" for _, mark in results):
-        sys.exit(_EXIT_FAILED)
+        sys.exit(EXIT_FAILED)
 
 
 @command.command("purge")
@@ -201,26 +195,35 @@ def purge(
 
     Exit codes: 0 done, 1 the store cannot be written, 2 wrong usage.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    if not ids and not is_all and not any(chosen.values()):
-        raise Unusable(
-            "no letters were selected", "name some, filter with --state and others, or use --all"
-        )
+    _check_selected(ids, chosen, is_all=is_all, example="--state")
     box = _box(store)
-    found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
-    for record in found:
+    for record in _selected(box, ids, chosen):
         if not is_dry:
             box.purge(record)
         click.echo(f"{'would purge' if is_dry else 'purged'} {record.letter.id}")
 
 
 def _box(url: str | None) -> DeadLetters:
-    """The letters at `url`, else at MULLIGAN_STORE, else this user's; there may be none yet."""
+    """The letters at `url`, else at MULLIGAN_STORE, else this user's, where there may be none."""
     if not url and not os.environ.get(ENVIRONMENT):
         return DeadLetters()
-    return DeadLetters(opened(url, must_exist=False))
+    box = DeadLetters(opened(url, must_exist=False))
+    # Letters for a file that is missing may be in spool files.
+    is_spooled = any(record.letter.home == box.url for record in box.spooled())
+    return box if is_spooled else DeadLetters(opened(url))
 
 
-def _chosen(box: DeadLetters, chosen: dict[str, Any]) -> tuple[Record, ...]:
+def _check_selected(
+    ids: tuple[str, ...], chosen: dict[str, Any], *, is_all: bool, example: str
+) -> None:
+    if not ids and not is_all and not any(chosen.values()):
+        hint = f"name some, filter with {example} and others, or use --all"
+        raise Unusable("no letters were selected", hint)
+
+
+def _selected(box: DeadLetters, ids: tuple[str, ...], chosen: dict[str, Any]) -> tuple[Record, ...]:
+    if ids:
+        return tuple(_named(box, each) for each in ids)
     try:
         return box.all(**chosen)
     except SettingError as error:
@@ -260,12 +263,8 @@ def _rehearse(box: DeadLetters, found: tuple[Record, ...], *, is_json: bool) -> 
         if is_json:
             click.echo(json.dumps({"id": record.letter.id, "would": not why, "because": why}))
         else:
-            said = (
-                f"would refuse {record.letter.id}: {why}"
-                if why
-                else f"would replay {record.letter.id}"
-            )
-            click.echo(clean(said))
+            said = f"would {'refuse' if why else 'replay'} {record.letter.id}"
+            click.echo(clean(f"{said}: {why}" if why else said))
 
 
 def _replay(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from os.path import exists  # unlike Path.exists it has an answer for every name
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ...core.presets import PRESETS, preset
 from ...core.redaction import clean
 from .. import Unusable
 from ..ui.policy import ABOUT, attempts_text, backoff_text, sheet
+from ..ui.tables import drawing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,18 +58,20 @@ def command(policy: str, *, is_list: bool, is_json: bool, is_toml: bool) -> None
     if is_json and is_toml:
         raise Unusable("--json and --toml exclude each other", "keep one")
     if is_list:
-        _print_list(is_json=is_json)
+        rows = [{"name": name, "about": about} for name, about in ABOUT.items()]
+        lines = [f"{row['name']:<10}{row['about']}" for row in rows]
+        click.echo(json.dumps(rows) if is_json else "\n".join(lines))
         return
     found = _find(policy)
     findings = lint(found)
     if is_json:
         click.echo(json.dumps(_as_json(found, findings), indent=2))
-    elif is_toml:
+        return
+    if is_toml:
         click.echo(as_toml(found), nl=False)
     else:
         _draw(found, ABOUT.get(policy) or f"from {clean(policy)}")
-    if not is_json:
-        _warn(findings)
+    _warn(findings)
 
 
 def _find(name: str) -> Policy:
@@ -86,33 +88,15 @@ def _find(name: str) -> Policy:
     return load_policy(name)
 
 
-def _print_list(*, is_json: bool) -> None:
-    if is_json:
-        click.echo(json.dumps([{"name": name, "about": about} for name, about in ABOUT.items()]))
-        return
-    for name, about in ABOUT.items():
-        click.echo(f"{name:<10}{about}")
-
-
 def _as_json(policy: Policy, findings: tuple[PolicyFinding, ...]) -> dict[str, Any]:
     waits = []
     for rule, kinds in distinct_rules(policy):
         rows, goes_on = _rows(rule)
-        waits.append(
-            {
-                "kinds": kinds,
-                "attempts": rule.attempts,
-                # To the microsecond: 0.1 + 0.2 is a fact about floats, not about waits.
-                "rows": [
-                    {key: round(value, 6) for key, value in asdict(row).items()} for row in rows
-                ],
-                "goes_on": goes_on,
-            }
-        )
-    warnings = [
-        {"key": each.key, "message": each.message, "hint": each.hint, "is_grave": each.is_grave}
-        for each in findings
-    ]
+        # To the microsecond: 0.1 + 0.2 is a fact about floats, not about waits.
+        rounded = [{key: round(n, 6) for key, n in row._asdict().items()} for row in rows]
+        about = {"kinds": kinds, "attempts": rule.attempts}
+        waits.append({**about, "rows": rounded, "goes_on": goes_on})
+    warnings = [asdict(each) for each in findings]
     return {"policy": as_data(policy), "waits": waits, "warnings": warnings}
 
 
@@ -131,13 +115,10 @@ def _rows(rule: Rule) -> tuple[list[ForecastWait], bool]:
 
 
 def _draw(policy: Policy, origin: str) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    # Away from a terminal the width is fixed: a report must not depend on who pipes it.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 80)
-    with console.capture() as capture:
+    with drawing(80) as console:
         console.print(Text(clean(policy.name), style="bold"))
         console.print(Text(origin, style="dim"))
         console.print()
@@ -156,8 +137,12 @@ def _draw(policy: Policy, origin: str) -> None:
             _draw_waits(console, policy, rule, kinds)
         if rules:
             console.print()
-            console.print(Text(_legend(_inks(console)), style="dim"))
-    _write("\n".join(line.rstrip() for line in capture.get().split("\n")))
+            certain, likely, possible = tuple(_inks(console))
+            legend = (
+                f"{certain} always waited   {likely} up to the median   {possible} at most\n"
+                "in all: the waits so far, at the median; at most: the same at worst"
+            )
+            console.print(Text(legend, style="dim"))
 
 
 def _draw_waits(console: Console, policy: Policy, rule: Rule, kinds: list[str]) -> None:
@@ -173,40 +158,25 @@ def _draw_waits(console: Console, policy: Policy, rule: Rule, kinds: list[str]) 
     table.add_column("", no_wrap=True)
     rows, goes_on = _rows(rule)
     # Of a long table the beginning, and the end where there is one.
-    head, tail = (rows, []) if len(rows) <= _FEW else (rows[: _FEW - 1], rows[-1:])
+    shown: list[ForecastWait | None] = list(rows)
+    if len(rows) > _FEW:
+        shown = [*rows[: _FEW - 1], None, *([] if goes_on else rows[-1:])]
+    elif goes_on:
+        shown.append(None)
     longest, room = max(row.most for row in rows), max(0, min(40, console.width - 56))
-
-    def add(row: ForecastWait) -> None:
+    for row in shown:
+        if row is None:
+            table.add_row("...")
+            continue
         times = (row.least, row.median, row.most, row.total_median, row.total_most)
         bar = _bar(row, longest, room, _inks(console))
         table.add_row(str(row.after), *map(_cell, times), Text(bar, style="green"))
-
-    for row in head:
-        add(row)
-    if tail and not goes_on:
-        table.add_row("...")
-        add(tail[0])
-    elif goes_on:
-        table.add_row("...")
     console.print(table)
 
 
 def _cell(value: float) -> str:
     """A duration for a column: seconds to the hundredth, so that rows can be added up."""
     return f"{value:.2f}".rstrip("0").rstrip(".") + "s" if 1 <= value < 60 else duration_text(value)
-
-
-def _legend(inks: str) -> str:
-    return (
-        f"{inks[0]} always waited   {inks[1]} up to the median   {inks[2]} at most\n"
-        "in all: the waits so far, at the median; at most: the same at worst"
-    )
-
-
-def _write(text: str) -> None:
-    """`text` to stdout; what its encoding does not know becomes a question mark."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def _inks(console: Console) -> str:

@@ -9,30 +9,25 @@ import resource
 import signal
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
 from ...core.redaction import presentable
-from ...errors import SettingError
+from ...errors import FileError, SettingError
 from ...faults.client_settings import POINTERS
+from ...faults.file import FaultSettings, read_toml
 from ...faults.ledger import LedgerEntry, Totals
+from ...faults.limits import ClientLimits
 from ...faults.remote import DEFAULT_PORT, address, ask
 from ...faults.script import Script
 from ...faults.server import FaultServer
-from ..faults_settings import (
-    LimitOptions,
-    file_option,
-    limit_options,
-    merged,
-    read_file,
-    read_text,
-    written,
-)
 from ..ui.faults import (
     WIDE,
+    PrinterThread,
     everywhere,
     ledger_table,
     menu_table,
@@ -41,11 +36,9 @@ from ..ui.faults import (
     shell_lines,
     totals_line,
 )
-from ..ui.lines import PrinterThread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
 __all__ = ("command",)
 
@@ -57,7 +50,6 @@ _URL = click.option(
 
 
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- only compared
-_MENU_HINT = "mulligan faults menu lists every fault"
 
 
 class _Faults(click.Group):
@@ -86,8 +78,62 @@ class _ScriptType(click.ParamType[Script]):
             return value if isinstance(value, Script) else Script.parse(value)
         except SettingError as error:
             refused = click.BadParameter(str(error), ctx=ctx, param=param)
-            refused.hint = _MENU_HINT  # type: ignore[attr-defined]  # read by `cli.main`
+            refused.hint = "mulligan faults menu lists every fault"  # type: ignore[attr-defined]  # read by `cli.main`
             raise refused from None
+
+
+_FILE = click.option(
+    "--file",
+    "-f",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read rules, limits and more from a TOML file.",
+)
+_LIMIT_OPTIONS = (
+    click.option("--limit", metavar="N/TIME", help="Requests allowed per client: 50/60s."),
+    click.option("--token-limit", metavar="N/TIME", help="Tokens allowed per client: 40000/60s."),
+    click.option(
+        "--counting",
+        type=click.Choice(["bucket", "fixed", "sliding"]),
+        help="How a limit is counted.  [default: bucket]",
+    ),
+    click.option(
+        "--count-refusals", is_flag=True, help="Count refused requests against the limit."
+    ),
+)
+
+
+def _limit_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that `LimitOptions` holds."""
+    for option in reversed(_LIMIT_OPTIONS):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """The options about limits, as they were given."""
+
+    limit: str | None
+    token_limit: str | None
+    counting: str | None
+    count_refusals: bool
+
+    @property
+    def parsed(self) -> ClientLimits | None:
+        """The limits; None if no option speaks of any."""
+        if self.limit is None and self.token_limit is None:
+            if self.counting is not None or self.count_refusals:
+                raise click.UsageError(
+                    "--counting and --count-refusals need a --limit or a --token-limit"
+                )
+            return None
+        return ClientLimits.parse(
+            requests=self.limit,
+            tokens=self.token_limit,
+            counting=self.counting or "bucket",
+            counts_refusals=self.count_refusals,
+        )
 
 
 _SCRIPT = click.argument("script", required=False, type=_ScriptType())
@@ -113,7 +159,7 @@ def command() -> None:
 
 @command.command()
 @_SCRIPT
-@file_option
+@_FILE
 @click.option(
     "--port",
     "-p",
@@ -128,7 +174,7 @@ def command() -> None:
     "--allow-host", multiple=True, metavar="NAME", help="Another name to accept in the Host header."
 )
 @click.option("--seed", type=int, help="Seed of the random numbers. [default: 0]")
-@limit_options
+@_limit_options
 @click.option("--text", metavar="TEXT", help="The text of a good answer.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print a line per request.")
 @click.option("--json", "as_json", is_flag=True, help="Print address and requests as JSON lines.")
@@ -139,22 +185,15 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     host: str,
     allow_host: tuple[str, ...],
     seed: int | None,
-    limit: str | None,
-    token_limit: str | None,
-    counting: str | None,
-    count_refusals: bool,  # noqa: FBT001 -- click passes flags by name
     text: str | None,
     quiet: bool,  # noqa: FBT001 -- click passes flags by name
     as_json: bool,  # noqa: FBT001 -- click passes flags by name
+    **limits: Any,
 ) -> None:
     """Serve until Ctrl-C. SCRIPT is `ok` by default; with --file it applies where no rule does."""
-    known = read_file(path)
+    known = FaultSettings() if path is None else read_toml(_read(path), file=str(path))
     if script is not None:
         known = replace(known, rest=script)
-    options = LimitOptions(
-        limit=limit, token_limit=token_limit, counting=counting, count_refusals=count_refusals
-    )
-    limits = merged(known.limits, options.parsed)
     talk = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDE)
     _allow_many_connections()
 
@@ -168,7 +207,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
 
     server = FaultServer(
         known.script or "ok",
-        limits=limits,
+        limits=_merged(known.limits, LimitOptions(**limits).parsed),
         seed=seed if seed is not None else known.seed or 0,
         text=text if text is not None else known.text,
         host=host,
@@ -181,7 +220,12 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     # Before the address is printed: its reader may send the signal at once.
     told = _told_to_stop()
     with server:
-        _greet(server, as_json=as_json)
+        script_text = str(server.script)
+        greeting = list(pointers(server.url, server.key("me"), script_text))
+        if as_json:
+            greeting = [json.dumps({"url": server.url, "script": script_text})]
+        click.echo("\n".join(greeting))
+        sys.stdout.flush()
         if host in _EVERYWHERE:
             lines.add(lambda: talk.print(everywhere(server.port, allow_host), soft_wrap=True))
         told.wait()
@@ -198,28 +242,17 @@ def serve(  # noqa: PLR0917 -- click passes options by name
 
 @command.command(name="set")
 @_SCRIPT
-@file_option
-@limit_options
+@_FILE
+@_limit_options
 @_URL
-def set_(  # noqa: PLR0917 -- click passes options by name
-    script: Script | None,
-    path: Path | None,
-    limit: str | None,
-    token_limit: str | None,
-    counting: str | None,
-    count_refusals: bool,  # noqa: FBT001 -- click passes flags by name
-    url: str | None,
-) -> None:
+def set_(script: Script | None, path: Path | None, url: str | None, **limits: Any) -> None:
     """Give a running server another script, other limits or both, from the next request on."""
-    options = LimitOptions(
-        limit=limit, token_limit=token_limit, counting=counting, count_refusals=count_refusals
-    )
-    body = written(None if script is None else str(script), options)
+    body = _as_toml(None if script is None else str(script), LimitOptions(**limits))
     if bool(body) == (path is not None):
         raise click.UsageError("needs a SCRIPT, a --limit or a --file")
     if path is not None:
-        read_file(path)  # a mistake is reported with the file's name
-        body = read_text(path)
+        body = _read(path)
+        read_toml(body, file=str(path))  # a mistake is reported with the file's name
     kind = "application/toml"
     said = ask(address(url), "/_script", names="script", method="POST", body=body, kind=kind)
     click.echo(presentable(str(said["script"]), 10_000))
@@ -246,7 +279,8 @@ def ledger(
     if as_json:
         click.echo(json.dumps(said, indent=2))
     else:
-        entries = [entry for entry in _entries(said) if shows_all or entry.vendor != "other"]
+        every = [LedgerEntry(**each) for each in said["entries"]]
+        entries = [entry for entry in every if shows_all or entry.vendor != "other"]
         width = None if sys.stdout.isatty() else WIDE
         console = Console(width=width, highlight=False)
         console.print(ledger_table(entries[-(last or len(entries)) :], console.width))
@@ -278,19 +312,6 @@ def menu() -> None:
     Console(width=width, highlight=False).print(menu_table())
 
 
-def _greet(server: FaultServer, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
-    else:
-        for line in pointers(server.url, server.key("me"), str(server.script)):
-            click.echo(line)
-    sys.stdout.flush()
-
-
-def _entries(said: dict[str, Any]) -> Iterator[LedgerEntry]:
-    return (LedgerEntry(**each) for each in said["entries"])
-
-
 def _allow_many_connections() -> None:
     """Raise the soft limit of open files to the hard one: tests connect thousands of clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -306,3 +327,43 @@ def _told_to_stop() -> threading.Event:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: told.set())
     return told
+
+
+def _merged(file: ClientLimits | None, options: ClientLimits | None) -> ClientLimits:
+    """The limits of both; for requests and for tokens, the option wins."""
+    if file is None or options is None:
+        return options or file or ClientLimits()
+    return replace(
+        options,
+        requests=options.requests or file.requests,
+        tokens=options.tokens or file.tokens,
+        counts_refusals=options.counts_refusals or file.counts_refusals,
+    )
+
+
+def _as_toml(script: str | None, options: LimitOptions) -> str:
+    """Options as a file would have them: what a running server is sent."""
+    _ = options.parsed  # a mistake is reported here, in the words of the options
+    lines = [] if script is None else [f"script = {_string(script)}"]
+    limits: dict[str, str | None] = {
+        "requests": options.limit,
+        "tokens": options.token_limit,
+        "counting": options.counting,
+    }
+    pairs = [f"{name} = {_string(value)}" for name, value in limits.items() if value is not None]
+    if options.count_refusals:
+        pairs.append("counts_refusals = true")
+    return "\n".join([*lines, *(["[limits]", *pairs] if pairs else [])])
+
+
+def _string(text: str) -> str:
+    # JSON's escapes are TOML's, but for a character above U+FFFF; unescaped both agree on it.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _read(path: Path) -> str:
+    """The file as it stands."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot be read: {error}", file=str(path)) from None

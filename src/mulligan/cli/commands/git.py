@@ -31,6 +31,7 @@ from ...run.git import (
 )
 from ...run.journal.store import NoSuchRun, RunStore
 from .. import EXIT_FAILED, Unusable
+from ..ui.tables import columns
 
 if TYPE_CHECKING:
     from ...run.git import AgentWorktree, RestoreResult, SetAside
@@ -45,6 +46,7 @@ _FOLDER = click.option(
     help="A folder in the work tree. [the current one]",
 )
 _JSON = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+_HEAD = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
 
 
 @click.group(
@@ -93,13 +95,10 @@ def list_(*, folder: str, is_json: bool) -> None:
     if not found and not worktrees:
         click.echo("nothing has been set aside here", err=True)
         return
-    heads = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
-    rows = [heads, *(_row(each) for each in sorted(found, key=lambda each: each.at))]
+    rows = [_row(each) for each in sorted(found, key=lambda each: each.at)]
     rows += [_worktree_row(each) for each in worktrees]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+    for line in columns(_HEAD, rows, is_cut=False):
+        click.echo(line)
 
 
 @command.command()
@@ -138,7 +137,7 @@ def restore(
     with ExitStack() as stack:
         if not is_rehearsal:
             trees = [here] if is_taken else [_tree_of(each, here) for each in asides]
-            _have(run, trees, stack, is_shared=is_taken)
+            _hold(run, trees, stack, is_shared=is_taken)
             # As it is now that no other process is there.
             asides = [] if is_taken else _of(here, run, number, is_needed=not worktrees)
         if is_taken:
@@ -151,19 +150,23 @@ def restore(
         for result in results:
             _tell(result, is_rehearsal=is_rehearsal)
         for each in worktrees:
-            click.echo(f"{each.key}: {_whereabouts(here, each)}")
+            where = presentable(each.folder, 200)
+            said = f"is in its own work tree, {where}; mulligan git restore {each.key}"
+            if _is_merged(here, each):
+                said = f"was taken back; what git does not hold is left in {where}"
+            click.echo(f"{each.key}: {said}")
     if not all(result.is_whole for result in results):
         click.get_current_context().exit(EXIT_FAILED)
 
 
-def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
-    """Have the trees that files come back to, so that no run works there meanwhile."""
+def _hold(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
+    """Hold the trees that files come back to, so that no run works there meanwhile."""
     runs, id_ = RunStore(), run.partition("/")[0]
     state = runs.look(id_)
     if state is not None and runs.is_held(id_):
         raise Unusable(
-            f"run {id_} is being run by {runs.holder(id_)}, and restores by "
-            f"itself what it has set aside",
+            f"run {id_} is being run by {runs.holder(id_)}, and restores by itself what it has "
+            f"set aside",
             f"wait until it ends, or cancel it first: mulligan cancel {id_}",
         )
     if state is not None and state.is_open and not is_shared:
@@ -214,7 +217,7 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
         remove_worktree(tree, each)
     drop(tree, run)
     trees = f", and removed {len(worktrees)} of its trees" if worktrees else ""
-    click.echo(f"forgot {len(asides)} set aside by {run}{trees}")
+    click.echo(f"dropped {len(asides)} set aside by {run}{trees}")
 
 
 def _check_given(
@@ -244,21 +247,13 @@ def _files(count: int) -> str:
 
 def _check_over(run: str) -> None:
     """Refuse to take from an agent what it may be working on, or will go on with."""
-    id_ = run.partition("/")[0]
-    runs = RunStore()
+    runs, id_ = RunStore(), run.partition("/")[0]
     state = runs.look(id_)
     if state is not None and (state.is_open or runs.is_held(id_)):
         raise Unusable(
             f"run {id_} has not ended, and will continue with its changes there",
             f"mulligan resume {id_} finishes it, mulligan cancel {id_} cancels it",
         )
-
-
-def _whereabouts(tree: Tree, worktree: AgentWorktree) -> str:
-    where = presentable(worktree.folder, 200)
-    if _is_merged(tree, worktree):
-        return f"was taken back; what git does not hold is left in {where}"
-    return f"is in its own work tree, {where}; mulligan git restore {worktree.key}"
 
 
 def _merge(worktree: AgentWorktree, *, is_rehearsal: bool, is_json: bool) -> None:
@@ -282,10 +277,8 @@ def _merge(worktree: AgentWorktree, *, is_rehearsal: bool, is_json: bool) -> Non
 
 def _is_merged(tree: Tree, worktree: AgentWorktree) -> bool:
     """Whether its changes were taken back, and only what git must not hold is left there."""
-    found = [each for each in load_all(tree, worktree.key) if each.mode == "worktree"]
-    return (
-        bool(found) and found[-1].state in {"returned", "kept"} and not unmerged_changes(worktree)
-    )
+    states = [each.state for each in load_all(tree, worktree.key) if each.mode == "worktree"]
+    return bool(states) and states[-1] in {"returned", "kept"} and not unmerged_changes(worktree)
 
 
 def _tree_of(aside: SetAside, here: Tree) -> Tree:
@@ -329,36 +322,22 @@ def _of(tree: Tree, run: str, number: int | None, *, is_needed: bool = True) -> 
 
 def _row(aside: SetAside) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(aside.at))
-    where = aside.ref
+    where = f"branch {aside.made}" if aside.state == "kept" else aside.ref
     if aside.state == "committed":
         where = f"commit {aside.made[:12]}" if aside.made else "nothing was left to commit"
-    elif aside.state == "kept":
-        where = f"branch {aside.made}"
     files = str(len(aside.moves))
     return (aside.run, str(aside.number), aside.mode, aside.state, files, when, where)
 
 
 def _worktree_row(worktree: AgentWorktree) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(Path(worktree.folder).stat().st_mtime))
-    return (
-        worktree.key,
-        "",
-        "worktree",
-        "lent",
-        str(len(unsaved_paths(worktree))),
-        when,
-        worktree.folder,
-    )
+    files = str(len(unsaved_paths(worktree)))
+    return (worktree.key, "", "worktree", "lent", files, when, worktree.folder)
 
 
 def _worktree_data(worktree: AgentWorktree) -> dict[str, Any]:
-    about = {
-        "run": worktree.key,
-        "mode": "worktree",
-        "state": "lent",
-        "folder": worktree.folder,
-    }
-    return {**about, "moves": unsaved_paths(worktree)}
+    about = {"run": worktree.key, "mode": "worktree", "state": "lent"}
+    return {**about, "folder": worktree.folder, "moves": unsaved_paths(worktree)}
 
 
 def _about(aside: SetAside) -> dict[str, Any]:
@@ -368,14 +347,10 @@ def _about(aside: SetAside) -> dict[str, Any]:
 
 
 def _result(given: RestoreResult) -> dict[str, Any]:
-    return {
-        **_about(given.aside),
-        "is_whole": given.is_whole,
-        "paths": given.paths,
-        "merged": given.merged,
-        "unstaged": given.unstaged,
-        "conflicts": [asdict(each) for each in given.conflicts],
-    }
+    names = ("is_whole", "paths", "merged", "unstaged")
+    conflicts = [asdict(each) for each in given.conflicts]
+    about = {name: getattr(given, name) for name in names}
+    return {**_about(given.aside), **about, "conflicts": conflicts}
 
 
 def _tell(given: RestoreResult, *, is_rehearsal: bool) -> None:
@@ -388,7 +363,7 @@ def _tell(given: RestoreResult, *, is_rehearsal: bool) -> None:
     elif not given.paths and not given.conflicts:
         click.echo(f"{name}: was restored before")
     else:
-        verb = "would come back" if is_rehearsal else "came back"
+        verb = "would be restored" if is_rehearsal else "restored"
         merged = f", {len(given.merged)} of them merged" if given.merged else ""
         click.echo(f"{name}: {_files(len(given.paths))} {verb}{merged}")
     for path in given.unstaged:

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 __all__ = ("command",)
 
 
-class _Said(NamedTuple):
-    """One line of the answer."""
-
+class _Finding(NamedTuple):
     file: str
     line: int | None
     level: str
@@ -62,12 +60,23 @@ def command(files: tuple[str, ...], *, is_json: bool) -> int:
     return int(has_errors)
 
 
-def _looked_at(file: str) -> list[_Said]:
+def _looked_at(file: str) -> list[_Finding]:
     try:
         source = read(file)
-        return _said(source, _findings(source, Path(file)))
+        findings = _findings(source, Path(file))
     except FileError as error:
-        return [_Said(error.file, error.line, "error", error.key, error.message, error.hint)]
+        return [_Finding(error.file, error.line, "error", error.key, error.message, error.hint)]
+    return [
+        _Finding(
+            source.file,
+            line_of(source.text, path_of(each.key)),
+            "error" if each.is_grave else "warning",
+            each.key,
+            clean(each.message, 1000),
+            clean(each.hint, 1000),
+        )
+        for each in findings
+    ]
 
 
 def _findings(source: Source, file: Path) -> Iterable[PolicyFinding]:
@@ -82,22 +91,8 @@ def _findings(source: Source, file: Path) -> Iterable[PolicyFinding]:
     return lint(policy_from(source, name=file.stem))
 
 
-def _said(source: Source, findings: Iterable[PolicyFinding]) -> list[_Said]:
-    return [
-        _Said(
-            source.file,
-            line_of(source.text, path_of(each.key)),
-            "error" if each.is_grave else "warning",
-            each.key,
-            clean(each.message, 1000),
-            clean(each.hint, 1000),
-        )
-        for each in findings
-    ]
-
-
-def _text(said: _Said) -> str:
-    place = said.file if said.line is None else f"{said.file}:{said.line}"
-    key = f"{said.key}: " if said.key else ""
-    hint = f"\n  hint: {said.hint}" if said.hint else ""
-    return f"{place}: {said.level}: {key}{said.message}{hint}"
+def _text(found: _Finding) -> str:
+    place = found.file if found.line is None else f"{found.file}:{found.line}"
+    key = f"{found.key}: " if found.key else ""
+    hint = f"\n  hint: {found.hint}" if found.hint else ""
+    return f"{place}: {found.level}: {key}{found.message}{hint}"

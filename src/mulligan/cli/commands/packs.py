@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ...api.agent_output import LoadedPacks, load_packs
 from ...classify.pattern_packs import TEXT_LENGTH
 from ...config.packs import ENVIRONMENT, PackFiles, find_packs
-from ..pack_timing import LIMIT_SECONDS, slowest
+from ..ui.tables import columns
 
-__all__ = ("command",)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("LIMIT_SECONDS", "command", "slowest")
+
+_HEAD = ("PACK", "VERSION", "ENTRIES", "FILE", "AGENTS")
+
+# Patterns that could take exponential time are refused when a pack is loaded
+# (`classify.pattern_cost`); `slowest` finds those that are merely slow. Lengths grow slowly, and
+# the first slow one ends the search. Texts repeat the pattern's own words, because a pattern is
+# slow on what almost fits it.
+LIMIT_SECONDS = 0.05
+_LENGTHS = (8, 12, 16, 20, 24, 28, 32, 40, 64, 256, 1000, TEXT_LENGTH)
+_SEEDS = ("a", " ", "0", "a ", "0.", "- ", "you've hit your limit ", "(", "aA0_-. ")
+_WORDS = re.compile(r"[a-z]{3,}")
 
 
 @click.group()
 def command() -> None:
     """List or check pattern packs.
+
+    A pack is a TOML file with patterns that recognise failures in the output of programs.
 
     Packs come with Mulligan, from the user's folder of packs, and from MULLIGAN_PACKS (files
     and folders). The user's packs are tried before the built-in ones.
@@ -28,18 +47,12 @@ def command() -> None:
 def list_() -> None:
     """List all loaded packs, in the order in which they are tried."""
     loaded = load_packs()
-    heads = ("PACK", "VERSION", "ENTRIES", "FILE", "AGENTS")
     rows = [
-        heads,
-        *(
-            (one.name, str(one.version), str(len(one.entries)), one.file, ", ".join(one.agents))
-            for one in loaded.packs.packs
-        ),
+        (one.name, str(one.version), str(len(one.entries)), one.file, ", ".join(one.agents))
+        for one in loaded.packs.packs
     ]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]).rstrip())
+    for line in columns(_HEAD, rows, is_cut=False):
+        click.echo(line)
     _warn(loaded)
 
 
@@ -78,3 +91,37 @@ def _only(files: tuple[Path, ...]) -> LoadedPacks:
 def _warn(loaded: LoadedPacks) -> None:
     for problem in loaded.problems:
         click.echo(f"error: {problem}", err=True)
+
+
+def slowest(pattern: re.Pattern[str]) -> tuple[float, int]:
+    """The longest search of `pattern` in seconds, with the length of the text that caused it."""
+    worst, at = 0.0, 0
+    for seed in _seeds(pattern.pattern):
+        for length in _LENGTHS:
+            # The last character breaks what the rest has promised.
+            text = (seed * (length // len(seed) + 1))[: length - 1] + "!"
+            seconds = _search(pattern, text)
+            if seconds > LIMIT_SECONDS:
+                # A cold or throttled processor is not a slow pattern: the second look decides.
+                seconds = min(seconds, _search(pattern, text))
+            if seconds > worst:
+                worst, at = seconds, length
+            if seconds > LIMIT_SECONDS:
+                return worst, at
+    return worst, at
+
+
+def _seeds(pattern: str) -> Iterator[str]:
+    yield from _SEEDS
+    words = list(dict.fromkeys(_WORDS.findall(re.sub(r"\\[a-zA-Z]|\(\?P?<?\w*>?", " ", pattern))))[
+        :8
+    ]
+    yield from (f"{word} " for word in words[:4])
+    if words:
+        yield " ".join(words) + " "
+
+
+def _search(pattern: re.Pattern[str], text: str) -> float:
+    began = time.thread_time()  # of the processor: other processes do not count
+    pattern.search(text)
+    return time.thread_time() - began

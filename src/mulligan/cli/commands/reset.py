@@ -37,7 +37,7 @@ _SECTIONS = {
 }
 
 
-@click.command(cls=Manual, groups={}, sections=_SECTIONS)
+@click.command(cls=Manual, sections=_SECTIONS)
 @target_argument
 @scope_option
 @store_option

@@ -43,7 +43,7 @@ _HEAD = ("run", "name", "program", "status", "attempts", "cost", "when", "folder
     "--prune",
     "is_pruned",
     is_flag=True,
-    help="Delete runs that ended 30 days ago now; run and worker do this once a day.",
+    help="Delete runs that ended more than 30 days ago; run and worker do this once a day.",
 )
 def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
     """List runs, newest first: the active ones, and the last few that ended.
@@ -63,7 +63,7 @@ def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
         from ...run.journal.retention import prune
 
         gone = prune(runs, now)
-        click.echo(f"forgot {len(gone)} run{'' if len(gone) == 1 else 's'}", err=True)
+        click.echo(f"deleted {len(gone)} run{'' if len(gone) == 1 else 's'}", err=True)
     found, unreadable = list(runs.all()), runs.unreadable()
     if not is_all:
         ended = [id_ for id_, state in found if not state.is_open][:_LAST]
@@ -109,23 +109,14 @@ def unreadable_data(runs: RunStore, id_: str, because: str) -> dict[str, Any]:
 
 
 def _row(runs: RunStore, id_: str, state: RunState, now: float) -> tuple[str, ...]:
-    return (
-        id_,
-        clean(state.made.name, 30),
-        clean(_program(runs, id_, state), 20),
-        standing(runs, id_, state),
-        str(state.attempts),
-        money(state.cost),
-        _when(state, now),
-        _short(state.made.cwd),
-    )
-
-
-def _program(runs: RunStore, id_: str, state: RunState) -> str:
     try:
-        return program_name(runs.command(id_))
+        program = program_name(runs.command(id_))
     except Exception:  # noqa: BLE001 -- its folder is gone: the journal knows what it was
-        return state.made.agent
+        program = state.made.agent
+    return (
+        *(id_, clean(state.made.name, 30), clean(program, 20), standing(runs, id_, state)),
+        *(str(state.attempts), money(state.cost), _when(state, now), _short(state.made.cwd)),
+    )
 
 
 def _when(state: RunState, now: float) -> str:

@@ -116,8 +116,6 @@ def _show_unreadable(runs: RunStore, error: UnreadableRun, *, is_json: bool) -> 
 
 
 def _print_answer(runs: RunStore, id_: str, state: RunState) -> None:
-    from ...run.journal.entries import PLAN
-
     if state.made.agent == PLAN:
         raise Unusable(
             f"run {id_} is a plan, and each of its agents has its own answer",

@@ -91,7 +91,10 @@ def command(
     from ...sim.compare import resized, run
 
     if is_list:
-        _list()
+        from ...sim.scenario_file import find_scenario, shipped
+
+        rows = [(name, find_scenario(name).shows) for name in shipped()]
+        click.echo("\n".join(columns(("scenario", "what it shows"), rows)))
         return 0
     if not scenarios:
         raise Unusable("no scenario given", "mulligan simulate --list prints their names")
@@ -136,13 +139,11 @@ def _check_plot(file: Path, scenarios: int) -> None:
 def _draw(file: Path, runs: list[Run]) -> None:
     from ...sim.plot import as_html, as_png, as_svg
 
-    match file.suffix:
-        case ".png":
-            file.write_bytes(as_png(runs))
-        case ".html":
-            file.write_text(as_html(runs), encoding="utf-8")
-        case _:
-            file.write_text(as_svg(runs), encoding="utf-8")
+    if file.suffix == ".png":
+        file.write_bytes(as_png(runs))
+    else:
+        text = as_html(runs) if file.suffix == ".html" else as_svg(runs)
+        file.write_text(text, encoding="utf-8")
     click.echo(f"wrote {file}", err=True)
 
 
@@ -162,27 +163,15 @@ def _found(names: tuple[str, ...]) -> list[Scenario]:
     return [find_scenario(each) for each in dict.fromkeys(wanted)]
 
 
-def _list() -> None:
-    from ...sim.scenario_file import find_scenario, shipped
-
-    rows = [(name, find_scenario(name).shows) for name in shipped()]
-    click.echo("\n".join(columns(("scenario", "what it shows"), rows)))
-
-
 def _one(runs: list[Run]) -> str:
-    scenario, seed = runs[0].scenario, runs[0].seed
-    size = ", ".join(
-        _many_of(count, noun)
-        for count, noun in (
-            (scenario.jobs.count, "job"),
-            (scenario.agents, "agent"),
-            (scenario.processes, "process"),
-        )
-    )
+    scenario, seed, metrics = runs[0].scenario, runs[0].seed, runs[0].metrics
+    counts = {"job": scenario.jobs.count, "agent": scenario.agents, "process": scenario.processes}
+    size = ", ".join(_many_of(count, noun) for noun, count in counts.items())
+    seconds = "no T*" if metrics.best_seconds is None else f"T* {metrics.best_seconds:.1f} s"
     lines = [
         f"{scenario.name}: {clean(scenario.shows, 500)}" if scenario.shows else scenario.name,
         *([clean(scenario.optimum, 500)] if scenario.optimum else []),
-        f"{size}, seed {seed}; {_best(runs[0])}",
+        f"{size}, seed {seed}; {seconds}, R* {metrics.best_requests:,.0f}",
         "",
         *columns(_HEAD, [(each.policy, *_cells(each)) for each in runs], right=" ".join(_HEAD[1:])),
     ]
@@ -209,12 +198,6 @@ def _many_of(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}{'es' if noun.endswith('s') else 's'}"
-
-
-def _best(run: Run) -> str:
-    metrics = run.metrics
-    seconds = "no T*" if metrics.best_seconds is None else f"T* {metrics.best_seconds:.1f} s"
-    return f"{seconds}, R* {metrics.best_requests:,.0f}"
 
 
 def _cells(run: Run) -> tuple[str, ...]:

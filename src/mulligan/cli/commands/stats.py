@@ -49,7 +49,6 @@ _SECTIONS = {
 
 @click.command(
     cls=Manual,
-    groups={},
     sections=_SECTIONS,
     epilog="Exit codes: 0 done, also if there is nothing to show, 1 the store cannot be read, 2 "
     "wrong usage.",
@@ -84,18 +83,17 @@ def command(since: float, target: str | None, url: str | None, *, is_json: bool)
     if target is not None:
         chosen = () if store is None else figures(store, since=since, now=now, target=target)
         found |= {"calls": summary(chosen), "runs": None}
-        found["columns"] = _columns(found["targets"].get(clean(target, 200), ()))
+        numbers = found["targets"].get(clean(target, 200), ())
+        found["columns"] = [{"failures": failed} if failed else {} for failed, _ in numbers]
     if is_json:
         shown = {"since": since, "target": target, "calls": found["calls"], "runs": found["runs"]}
         click.echo(json.dumps({**shown, "columns": found["columns"]}))
         return 0
     if not found["calls"]["failures"] and not (found["runs"] or {}).get("runs"):
-        span = duration_text(since)
         about = "" if target is None else f" of {clean(target, 80)}"
-        click.echo(f"nothing was counted{about} in the last {span}", err=True)
         click.echo(
-            "\nhint: give guards listeners=[mulligan.StoreListener()], or start a run with "
-            "mulligan run -- COMMAND",
+            f"nothing was counted{about} in the last {duration_text(since)}\n\nhint: give guards "
+            "listeners=[mulligan.StoreListener()], or start a run with mulligan run -- COMMAND",
             err=True,
         )
         return 0
@@ -109,10 +107,6 @@ def store_of_figures(url: str | None) -> Store | None:
     if url or os.environ.get(ENVIRONMENT):
         return opened(url)
     return figures_store() if (home() / "mulligan.db").exists() else None
-
-
-def _columns(numbers: Any) -> list[dict[str, int]]:
-    return [{"failures": failed} if failed else {} for failed, _ in numbers]
 
 
 def _lines(found: dict[str, Any], since: float) -> list[str]:

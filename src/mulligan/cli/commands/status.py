@@ -47,18 +47,12 @@ _SECTIONS = {
 
 # By the first word of a cell; everything else is plain.
 _COLOURS = {
-    "open": "red",
-    "blocked": "red",
-    "shut": "red",
-    "half": "yellow",
-    "opening": "yellow",
-    "closed,": "yellow",
-    "allowed": "yellow",
-    "over,": "yellow",
+    **dict.fromkeys(("open", "blocked", "shut"), "red"),
+    **dict.fromkeys(("half", "opening", "closed,", "allowed", "over,"), "yellow"),
 }
 
 
-@click.command(cls=Manual, groups={}, sections=_SECTIONS)
+@click.command(cls=Manual, sections=_SECTIONS)
 @click.argument("targets", metavar="[NAME]…", nargs=-1)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per row, one per line."
@@ -73,7 +67,8 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
     A successful call writes nothing, so a target without any failure is not listed. Each
     process also counts failures and queues calls on its own; that is not in the store.
 
-    This changes nothing, and exits with 0 whatever it finds.
+    Nothing is changed. Exit codes: 0 done, whatever is found, 1 the store cannot be read, 2 wrong
+    usage, or no such store.
     """
     stores = stores_of(url)
     limits = run_limits.rows_of(stores.runs)
@@ -94,9 +89,8 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
             click.echo(json.dumps(each))
         return
     if not rows and not limits:
-        click.echo(
-            "nothing is known about these names" if targets else "nothing is known", err=True
-        )
+        about = " about these names" if targets else ""
+        click.echo(f"no limits and no failures are known{about}", err=True)
     if limits:
         _print([_RUNS_HEADS, *_limit_cells(limits)], paint=2)
     if rows and limits:
@@ -160,11 +154,7 @@ def _until(limit: AccountLimit, row: run_limits.AccountRow) -> float:
 def _until_text(limit: AccountLimit, row: run_limits.AccountRow) -> str:
     now, left = row.moment.wall, limit.look.left(row.moment)
     if left <= 0:
-        return (
-            ("has passed, the next run tries")
-            if limit.probe is None
-            else "has passed, one run tries"
-        )
+        return f"has passed, {'the next' if limit.probe is None else 'one'} run tries"
     until = _until(limit, row)
     said = f"{clock(until, now)}, in {whole_seconds(until - now)}"
     if until - now - left > 60:
@@ -185,14 +175,15 @@ def _print(cells: Sequence[tuple[str, ...]], paint: int | None = None) -> None:
     """Print rows in columns, the heads first; `paint` is the only column in colour, if given."""
     widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
     for number, row in enumerate(cells):
-        line = "  ".join(
-            _painted(cell, cell.ljust(width))
-            if number and paint in {None, at}
-            else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
+        line = []
+        for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            colour = _COLOURS.get(cell.partition(" ")[0])
+            is_painted = number and colour and paint in {None, at}
+            text = cell.ljust(width)
+            line.append(click.style(text, fg=colour) if is_painted else text)
         # Colour goes to a terminal alone, and to none whose owner does not want it.
-        click.echo(line.rstrip(), color=False if os.environ.get("NO_COLOR") else None)
+        no_colour = False if os.environ.get("NO_COLOR") else None
+        click.echo("  ".join(line).rstrip(), color=no_colour)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -203,8 +194,3 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         *(clean(row["target"], 80), row["scope"][:8] or "-"),
         *(row["breaker"]["text"], row["gate"]["text"], row["tokens"]["text"], waiting or "-"),
     )
-
-
-def _painted(cell: str, text: str) -> str:
-    colour = _COLOURS.get(cell.partition(" ")[0])
-    return text if colour is None else click.style(text, fg=colour)

@@ -17,6 +17,7 @@ from ...core.hint import Confidence
 
 if TYPE_CHECKING:
     from ...classify.pattern_packs import Packs
+    from ...classify.times.server_formats import ResetTime
 
 __all__ = ("as_json", "as_lines", "as_text", "outlook")
 
@@ -59,7 +60,7 @@ def as_text(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
     if outcome.message:
         rows.append(("message", outcome.message))
     if outcome.reset is not None and outcome.failure is not None:
-        rows.append(("resets", _reset_text(outcome, zone)))
+        rows.append(("resets", _reset_text(outcome.reset, zone)))
     if outcome.is_work_left:
         rows.append(("work left", "yes: it says that it ended early because a limit is near"))
     if outcome.agent:
@@ -104,11 +105,15 @@ def _about_wait(wait: float, *, now: float, zone: tzinfo) -> str:
 
 def _plain(outcome: Outcome) -> dict[str, Any]:
     reset = outcome.reset if outcome.failure is not None else None
+    # How sure the answer is: low if the kind is a guess, else as sure as the stated reset.
+    sure = None if reset is None else reset.confidence
+    if outcome.confidence is Confidence.LOW:
+        sure = outcome.confidence
     return {
         "kind": None if outcome.failure is None else str(outcome.failure.kind),
         "reset_in": None if reset is None else round(reset.seconds, 6),
         "reset_at": None if reset is None else _iso(reset.at),
-        "confidence": _confidence(outcome),
+        "confidence": None if sure is None else str(sure),
         "agent": outcome.agent or None,
         "model": (outcome.failure.model or None) if outcome.failure is not None else None,
         "work_left": outcome.is_work_left,
@@ -117,22 +122,11 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _confidence(outcome: Outcome) -> str | None:
-    """How sure the answer is: low if the kind is a guess, else as sure as the stated reset."""
-    if outcome.confidence is Confidence.LOW:
-        return str(outcome.confidence)
-    has_reset = outcome.failure is not None and outcome.reset is not None
-    return str(outcome.reset.confidence) if has_reset and outcome.reset is not None else None
-
-
 def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _reset_text(outcome: Outcome, zone: tzinfo) -> str:
-    reset = outcome.reset
-    if reset is None:
-        return ""
+def _reset_text(reset: ResetTime, zone: tzinfo) -> str:
     if reset.seconds <= 0:
         return f"now: {reset.source!r} has passed"
     doubt = "" if reset.confidence is Confidence.HIGH else "; could mean another time"

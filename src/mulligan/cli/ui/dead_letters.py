@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,10 @@ import click
 
 from ...core.duration import duration_text, moment_text
 from ...core.redaction import clean, presentable
+from .tables import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from rich.console import Console
 
     from ...core.dead_letter import Mark, Record
 
@@ -36,13 +34,6 @@ def as_json(record: Record) -> dict[str, Any]:
     }
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    # Away from a terminal the width is fixed: a report must not depend on who pipes it.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 100)
-
-
 def letter_table(found: Sequence[Record], url: str) -> None:
     """One line per letter, on stdout."""
     if not found:
@@ -51,7 +42,6 @@ def letter_table(found: Sequence[Record], url: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = _console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("id", "age", "state", "target", "function"):
         table.add_column(name, no_wrap=True, justify="right" if name == "age" else "left")
@@ -69,9 +59,8 @@ def letter_table(found: Sequence[Record], url: str) -> None:
             clean(letter.name or letter.function.rpartition(".")[2], 30),
             Text(clean(words or letter.because, 160)),
         )
-    with console.capture() as capture:
+    with drawing(100) as console:
         console.print(table)
-    _write("\n".join(line.rstrip() for line in capture.get().split("\n")))
 
 
 def letter_sheet(record: Record) -> None:
@@ -79,14 +68,13 @@ def letter_sheet(record: Record) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console, table = _console(), Table(box=None, show_header=False, pad_edge=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for label, words in _sheet(record):
         table.add_row(label, Text(words))
-    with console.capture() as capture:
+    with drawing(100) as console:
         console.print(table)
-    _write("\n".join(line.rstrip() for line in capture.get().split("\n")))
 
 
 def _sheet(record: Record) -> Iterable[tuple[str, str]]:
@@ -97,10 +85,7 @@ def _sheet(record: Record) -> Iterable[tuple[str, str]]:
     yield "state", record.state
     yield "target", clean(letter.target) or "none"
     yield "function", clean(letter.function)
-    yield (
-        "replayable",
-        f"as {clean(letter.name)}" if not letter.unfit else f"no: {clean(letter.unfit)}",
-    )
+    yield "replayable", f"no: {clean(letter.unfit)}" if letter.unfit else f"as {clean(letter.name)}"
     if letter.arguments is not None:
         yield "arguments", presentable(json.dumps(letter.arguments, ensure_ascii=False), 2000)
     if letter.secrets:
@@ -127,8 +112,7 @@ def outcome_lines(
         because = "another replay is running" if mark is None else mark.because
         counts[state] = counts.get(state, 0) + 1
         if is_json:
-            line = {"id": record.letter.id, "state": state, "because": because}
-            click.echo(json.dumps(line))
+            click.echo(json.dumps({"id": record.letter.id, "state": state, "because": because}))
         else:
             words = f"{record.letter.id} {_WORDS.get(state, state)}"
             click.echo(clean(f"{words}: {because}" if because else words))
@@ -137,9 +121,3 @@ def outcome_lines(
         if left:
             parts.append(f"{left} not replayed")
         click.echo(", ".join(parts) or "nothing to replay", err=True)
-
-
-def _write(text: str) -> None:
-    """`text` to stdout; what its encoding does not know becomes a question mark."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))

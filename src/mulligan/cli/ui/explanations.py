@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...api.agent_output import Outcome
-    from ...classify.pattern_packs import Entry, Packs
+    from ...classify.pattern_packs import Packs
 
 __all__ = ("explained",)
 
@@ -37,7 +37,9 @@ def explained(outcome: Outcome, text: str, packs: Packs) -> str:
     lines = text.split("\n")
     number = _line_of(outcome.message, lines)
     rows = [("line", f"{number}: {presentable(lines[number - 1], _WIDTH)}")] if number else []
-    entry = _entry_of(outcome.because, packs)
+    name, _, rest = outcome.because.partition(": ")
+    entries = (one for pack in packs.packs if pack.name == name for one in pack.entries)
+    entry = next((one for one in entries if one.id == rest.partition(":")[0]), None)
     if entry is not None:
         rows.append(("rule", f"{outcome.because} (seen: {entry.seen})"))
         rows.append(("voice", f"{entry.voice}: {_VOICES[entry.voice]}"))
@@ -59,13 +61,6 @@ def _line_of(message: str, lines: list[str]) -> int:
         if words and plain and (words in plain or (len(plain) > 12 and plain in one_line(message))):
             return index + 1
     return 0
-
-
-def _entry_of(because: str, packs: Packs) -> Entry | None:
-    name, _, rest = because.partition(": ")
-    id_ = rest.partition(":")[0]
-    found = (one for pack in packs.packs if pack.name == name for one in pack.entries)
-    return next((one for one in found if one.id == id_), None)
 
 
 def _others(lines: list[str], number: int, outcome: Outcome, packs: Packs) -> Iterator[str]:

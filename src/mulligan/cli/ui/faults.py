@@ -6,7 +6,10 @@ them.
 
 from __future__ import annotations
 
+import queue
 import shlex
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,7 +23,7 @@ from ...faults.fault_names import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS, STATUSE
 from ...faults.remote import address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import JustifyMethod
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "WIDE",
+    "PrinterThread",
     "everywhere",
     "ledger_table",
     "menu_table",
@@ -43,6 +47,8 @@ WIDE = 160
 _LEAST = 12
 _COLUMNS = ("#", "after", "client", "request", "model", "try", "status", "outcome", "notes")
 _GIVES_WAY = {"request": _LEAST, "model": 8, "client": 6, "try": 3, "notes": 9}
+# A burst of a thousand clients fits many times; a pipe without a reader costs a few megabytes.
+_MOST_LINES = 10_000
 # Columns that are left out where cutting is not enough.
 _LEAVES = ("try", "model", "client", "after")
 # What Rich puts between two columns.
@@ -230,3 +236,36 @@ def _notes(entry: LedgerEntry) -> str:
     if entry.ending == "reset":
         notes.append("[dim]broken off by the server[/]")
     return ", ".join(notes)
+
+
+class PrinterThread:
+    """Prints lines in another thread, and drops those beyond the `most` that may wait.
+
+    A program that starts the server may not read its output, and a full pipe blocks the writer.
+    """
+
+    def __init__(self, most: int = _MOST_LINES) -> None:
+        self._waiting: queue.Queue[Callable[[], object] | None] = queue.Queue(most)
+        self._thread = threading.Thread(target=self._print, name="mulligan-lines", daemon=True)
+        self._thread.start()
+        self.dropped = 0
+
+    def add(self, show: Callable[[], object]) -> None:
+        """Queue a line; never blocks."""
+        try:
+            self._waiting.put_nowait(show)
+        except queue.Full:
+            self.dropped += 1
+
+    def close(self, seconds: float = 1.0) -> bool:
+        """Print what is queued; returns whether that took at most `seconds`."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=seconds)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _print(self) -> None:
+        while (show := self._waiting.get()) is not None:
+            # The reader may have closed the pipe; the server goes on.
+            with suppress(BrokenPipeError):
+                show()

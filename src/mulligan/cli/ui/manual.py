@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,17 +14,15 @@ __all__ = ("Manual",)
 
 
 class Manual(click.Command):
-    """A command whose options stand in groups, with more sections behind them.
+    """A command whose help has groups of options, by title, and more sections behind them.
 
-    Args:
-        groups: Title → names of options; what is in no group comes last, under *Options*.
-        sections: Title → rows of (term, explanation).
+    Options in no group come last, under *Options*. A section has rows of (term, explanation).
     """
 
     def __init__(
         self,
         *args: Any,
-        groups: Mapping[str, Sequence[str]],
+        groups: Mapping[str, Sequence[str]] = MappingProxyType({}),
         sections: Mapping[str, Sequence[tuple[str, str]]],
         **settings: Any,
     ) -> None:

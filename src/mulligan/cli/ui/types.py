@@ -10,12 +10,7 @@ __all__ = ("DURATION", "DurationType")
 
 
 class DurationType(click.ParamType[float]):
-    """A duration: ``90``, ``90s``, ``1h30m``.
-
-    Args:
-        is_off_offered: Whether ``off`` stands for 0.
-        is_zero_refused: Whether 0 is refused.
-    """
+    """A duration: ``90``, ``90s``, ``1h30m``; also ``off`` for 0, where that is offered."""
 
     name = "duration"
 

@@ -3,7 +3,7 @@
     tree = Tree.find()                            refuses clearly what it cannot work on
     record_baseline(tree, run)                    when the run begins: what was the user's already
     aside = set_aside(tree, "stash", run)         before a retry
-    restore_changes(tree, aside)                        after it
+    restore_changes(tree, aside)                  after it
     recover(tree, run)                            after a crash, at whatever moment it came
 
 Usable alone: nothing here knows about plans, agents or journals.
@@ -11,14 +11,13 @@ Usable alone: nothing here knows about plans, agents or journals.
 
 from __future__ import annotations
 
-from .baseline import Changes, changes, record_baseline
-from .command import Stoppable, interruptible
-from .record import OPEN, Baseline, FileState, LeftPath, Mode, Move, SetAside, State
-from .recovery import RecoveryResult, finish, is_clean, prepare, recover, restore_changes, set_aside
-from .refs import drop, drop_baselines, has_baseline, load, load_all, load_baseline
-from .restore import Conflict, RestoreResult
-from .secret_files import SECRETS, Secret, why_secret
-from .status import ignored_paths
+from .baseline import changes, record_baseline
+from .command import interruptible
+from .record import OPEN, Mode, SetAside, State
+from .recovery import RecoveryResult, finish, prepare, recover, restore_changes, set_aside
+from .refs import drop, drop_baselines, has_baseline, load_all, load_baseline
+from .restore import RestoreResult
+from .secret_files import SECRETS, why_secret
 from .tree import Tree
 from .tree_lock import leased
 from .worktrees import (
@@ -39,19 +38,11 @@ __all__ = (
     "OPEN",
     "SECRETS",
     "AgentWorktree",
-    "Baseline",
-    "Changes",
-    "Conflict",
-    "FileState",
-    "LeftPath",
     "Mode",
-    "Move",
     "RecoveryResult",
     "RestoreResult",
-    "Secret",
     "SetAside",
     "State",
-    "Stoppable",
     "Tree",
     "WorktreeMerge",
     "add_worktree",
@@ -62,11 +53,8 @@ __all__ = (
     "finish",
     "has_baseline",
     "holds_unsaved_work",
-    "ignored_paths",
     "interruptible",
-    "is_clean",
     "leased",
-    "load",
     "load_all",
     "load_baseline",
     "merge_worktree",

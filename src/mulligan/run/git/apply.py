@@ -1,4 +1,4 @@
-"""Moving a tree from one state to another, so that a crash leaves every path in one of the two.
+"""Moves a tree from one state to another, so that a crash leaves every path in one of the two.
 
 A step has the content that it expects at its path and the content that it leaves there. A path with
 the latter is done; a path with neither was changed by others, and is not touched. So the steps are
@@ -7,12 +7,12 @@ idempotent, and can be repeated after a crash.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import GitError
+from .command import null_terminated
 from .files import TreeEntry
 from .objects import index_lines
 from .record import FileState
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from concurrent.futures import Future
 
-    from .record import Move
     from .tree import Tree
 
-__all__ = ("PathStep", "apply_steps", "stage", "steps_to_set_aside")
+__all__ = ("PathStep", "apply_steps", "stage")
 
 # Files written at the same time.
 _AT_ONCE = 8
@@ -34,34 +33,13 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStep:
-    """One path to be changed.
-
-    Args:
-        path: In the tree.
-        before: What is expected there.
-        after: The content to write.
-        staged: What the index should have, as (expected, wanted); None leaves it alone.
-    """
+    """One path to be changed."""
 
     path: str
-    before: TreeEntry | None
-    after: TreeEntry | None
+    before: TreeEntry | None  # what is expected on disk
+    after: TreeEntry | None  # what to write
     permissions: int | None = None
-    staged: tuple[FileState, FileState] | None = None
-
-
-def steps_to_set_aside(moves: Iterable[Move]) -> list[PathStep]:
-    """The steps that set `moves` aside."""
-    return [
-        PathStep(
-            path=move.path,
-            before=move.aside.tree,
-            after=move.base.tree,
-            permissions=move.base.permissions,
-            staged=(move.aside, move.base),
-        )
-        for move in moves
-    ]
+    staged: tuple[FileState, FileState] | None = None  # index: expected, wanted; None: not touched
 
 
 def apply_steps(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> list[str]:
@@ -73,24 +51,24 @@ def apply_steps(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = (
     change that is not staged, never as one that is staged and cannot be found.
     """
     files = tree.files
-    strange: set[str] = set()
+    unexpected: set[str] = set()
     to_do: list[PathStep] = []
     for step in steps:
         now = files.entry(step.path)
         if now == step.before and now != step.after:
             to_do.append(step)
         elif now != step.after:
-            strange.add(step.path)
+            unexpected.add(step.path)
     folders = _folders(step.path for step in to_do if step.after is not None)
     # Remove first, deepest first: a folder may become a file.
     for step in sorted(to_do, key=lambda each: each.path.count("/"), reverse=True):
         if step.after is None or step.path in folders:
             files.remove(step.path, keep)
-    strange |= _put(tree, [step for step in to_do if step.after is not None])
+    unexpected |= _put(tree, [step for step in to_do if step.after is not None])
     for folder in sorted(keep):
         files.make_folder(folder)
-    stage(tree, [step for step in steps if step.path not in strange])
-    return sorted(strange)
+    stage(tree, [step for step in steps if step.path not in unexpected])
+    return sorted(unexpected)
 
 
 def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
@@ -98,16 +76,16 @@ def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
 
     Several at once: each write waits for fsync.
     """
-    strange: set[str] = set()
+    blocked: set[str] = set()
 
     def put(step: PathStep, after: TreeEntry, content: bytes) -> None:
         try:
             tree.files.put(step.path, after, content, step.permissions)
         except GitError:
-            strange.add(step.path)
+            blocked.add(step.path)
 
     if not steps:
-        return strange
+        return blocked
     from concurrent.futures import ThreadPoolExecutor  # which brings logging
 
     with reading(tree) as reader, ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -119,7 +97,7 @@ def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
                 begun.popleft().result()
         for each in begun:
             each.result()
-    return strange
+    return blocked
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
@@ -138,25 +116,20 @@ def stage(tree: Tree, steps: Iterable[PathStep]) -> None:
     staged = {step.path: step.staged for step in steps if step.staged is not None}
     if not staged:
         return
-    changed = {path: each for path, each in staged.items() if _stage(each[0]) != _stage(each[1])}
-    status = TreeStatus.of(tree) if changed else None
-    todo = {
-        path: wanted
-        for path, (expected, wanted) in changed.items()
-        if status is not None and status.index(path) == _stage(expected)
-    }
+    changed = {path: each for path, each in staged.items() if each[0].staged != each[1].staged}
+    todo = {}
+    if changed:
+        status = TreeStatus.of(tree)
+        for path, (expected, wanted) in changed.items():
+            if status.index(path) == expected.staged:
+                todo[path] = wanted
     if todo:
         entries = {path: wanted.index for path, wanted in todo.items()}
         tree.git.run("update-index", "-z", "--index-info", stdin=index_lines(tree.git, entries))
     intended = [path for path, wanted in todo.items() if wanted.is_intended]
     if intended:
-        listed = b"".join(os.fsencode(path) + b"\0" for path in intended)
         options = ("--intent-to-add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
-        tree.git.run("add", *options, stdin=listed)
+        tree.git.run("add", *options, stdin=null_terminated(intended))
     if tree.files.is_durable:
         # Exit code 1 only says that files differ; the ones just written shall not look modified.
         tree.git.ask("update-index", "-q", "--refresh")
-
-
-def _stage(place: FileState) -> tuple[TreeEntry | None, bool]:
-    return place.index, place.is_intended

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
+from .command import null_terminated
 from .files import LINK, TreeEntry
 from .objects import Objects, entries_of, index_lines
 from .record import Baseline, FileState, LeftPath, Move
@@ -42,19 +43,12 @@ _MOST_FOLDERS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What a run has changed.
-
-    Args:
-        moves: Every path, with what it is to become.
-        left: Paths that are changed and must not be touched.
-        shared: Paths among the moves that the user had changed before.
-        folders: The user's folders, which are kept even if empty.
-    """
+    """What a run has changed."""
 
     moves: tuple[Move, ...]
-    left: tuple[LeftPath, ...]
-    shared: frozenset[str]
-    folders: tuple[str, ...] = ()
+    left: tuple[LeftPath, ...]  # changed, and must not be touched
+    shared: frozenset[str]  # paths among the moves that the user had changed before
+    folders: tuple[str, ...] = ()  # the user's, which are kept even if empty
 
 
 def record_baseline(
@@ -68,14 +62,11 @@ def record_baseline(
     """Record the tree as it is when the run begins. Idempotent: the first baseline stays.
 
     Args:
-        tree: The tree.
+        tree: The tree; refused while a merge, a rebase or the like is under way.
         run: The run.
         instead_of: The commit of a baseline to replace.
         author: ``Name <mail>``, for commits of the run where git does not know who commits by then.
         folders: Its folders with nothing in them that git tracks, if they were just made.
-
-    Raises:
-        GitRefused: The tree is in the middle of something.
     """
     checked_name(run)
     with locked(tree), reading(tree):
@@ -83,11 +74,15 @@ def record_baseline(
         if found is not None and found.commit != instead_of:
             return found
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
-        places = read_states(tree, status.dirty, status, objects)
-        folders = untracked_folders(tree) if folders is None else folders
-        return write_baseline(
-            status, run, places, folders, objects, instead_of=instead_of, author=author
+        baseline = Baseline(
+            run=run,
+            head=status.commit,
+            commit="",
+            states=read_states(tree, status.dirty, status, objects),
+            folders=untracked_folders(tree) if folders is None else folders,
+            author=author,
         )
+        return write_baseline(tree, baseline, objects, instead_of=instead_of)
 
 
 def changes(
@@ -99,50 +94,40 @@ def changes(
 ) -> Changes:
     """What has changed since `baseline`, or since the last commit if there is none.
 
-    Args:
-        tree: The tree.
-        baseline: The tree when the run began.
-        status: The tree as it is, for a caller that has looked.
-        objects: Where the contents of what has changed are added, to be written.
+    The contents of what has changed are added to `objects`, to be written.
     """
     private_folder(Path(tree.scratch))
     status = status or TreeStatus.of(tree)
     objects = objects or Objects(tree.store)
-    known = {} if baseline is None else baseline.places
-    heads = _entries_then(tree, baseline, status)
+    known = {} if baseline is None else baseline.states
+    heads = status.head
+    if baseline is not None and baseline.head != status.commit:
+        heads = entries_of(tree, baseline.head) if baseline.head else {}
     # What the user had changed and the run has put back or removed is changed as well.
     mine = {path for path in known if heads.get(path) == status.head.get(path)}
     untouchable = {each.path for each in status.left}
-    places = read_states(tree, sorted({*status.dirty, *mine} - untouchable), status, objects)
+    states = read_states(tree, sorted({*status.dirty, *mine} - untouchable), status, objects)
     changed = {
-        path: place
-        for path, place in places.items()
-        if path not in known or not place.is_like(known[path])
+        path: state
+        for path, state in states.items()
+        if path not in known or not state.is_like(known[path])
     }
     shared = mine & {*changed}
     hidden = _ignored_before(status, heads, known, changed)
-    committed = {path for path in changed if path not in shared and path not in hidden}
-    clean = smudged(
-        *(tree, status.commit, {path: status.head[path] for path in committed & {*status.head}}),
-        objects,
+    committed = (changed.keys() - shared - hidden) & status.head.keys()
+    clean = smudged(tree, status.commit, {path: status.head[path] for path in committed}, objects)
+    moves = []
+    for path in sorted(changed.keys() - hidden):
+        base = FileState(tree=clean.get(path), index=status.head.get(path))
+        base = known[path] if path in shared else base
+        moves.append(Move(path=path, base=base, aside=changed[path]))
+    late = [LeftPath(path=path, reason="ignored before") for path in sorted(hidden)]
+    return Changes(
+        moves=tuple(moves),
+        left=(*status.left, *late),
+        shared=frozenset(shared),
+        folders=() if baseline is None else baseline.folders,
     )
-    moves = tuple(
-        Move(
-            path=path,
-            base=known[path]
-            if path in shared
-            else FileState(tree=clean.get(path), index=status.head.get(path)),
-            aside=place,
-        )
-        for path, place in sorted(changed.items())
-        if path not in hidden
-    )
-    left = (
-        *status.left,
-        *(LeftPath(path=path, reason="ignored before") for path in sorted(hidden)),
-    )
-    folders = () if baseline is None else baseline.folders
-    return Changes(moves=moves, left=left, shared=frozenset(shared), folders=folders)
 
 
 def untracked_folders(tree: Tree) -> tuple[str, ...]:
@@ -161,36 +146,33 @@ def untracked_folders(tree: Tree) -> tuple[str, ...]:
 def read_states(
     tree: Tree, paths: Iterable[str], status: TreeStatus, objects: Objects
 ) -> dict[str, FileState]:
-    """Where `paths` stand, with their bytes added to `objects`.
-
-    Raises:
-        GitRefused: There is too much of it, or something git cannot hold.
-    """
+    """The states of `paths`, with their bytes added to `objects`; refused if git cannot hold it."""
     paths = list(paths)
     _check_case(tree, paths, status)
-    found = {path: status.place(path) for path in paths}
-    for path, place in found.items():
-        if place.tree is not None and not (place.tree.is_file or place.tree.mode == LINK):
+    found = {path: status.state(path) for path in paths}
+    entries = {path: state.tree for path, state in found.items() if state.tree is not None}
+    for path, entry in entries.items():
+        if not (entry.is_file or entry.mode == LINK):
             raise GitRefused(
                 f"{presentable(path, 200)} is not a file that git can store; move it away"
             )
-    regular = [path for path, place in found.items() if place.tree and place.tree.is_file]
+    regular = [path for path, entry in entries.items() if entry.is_file]
     total = sum(os.path.getsize(tree.files.place(path)) for path in regular)
     if total > MOST_BYTES:
         raise GitRefused(
             f"{total / (1 << 30):.1f} GB in {len(regular)} changed files is more than "
             f"{MOST_BYTES >> 30} GB; name what is not source in .gitignore"
         )
-    for path, place in found.items():
-        if place.tree is not None and place.tree.is_file:
-            objects.file(tree.files.place(path), place.tree.oid)
-        elif place.tree is not None:
+    for path, entry in entries.items():
+        if entry.is_file:
+            objects.file(tree.files.place(path), entry.oid)
+        else:
             objects.blob(os.readlink(os.fsencode(tree.files.place(path))))
     return found
 
 
 def _check_case(tree: Tree, paths: list[str], status: TreeStatus) -> None:
-    """Refuse paths that are one file on this disk (case): moving one would move the other."""
+    """Refuse paths that differ only in case where that is one file: a move would move both."""
     if not tree.ignores_case:
         return
     known: dict[str, str] = {}
@@ -223,8 +205,7 @@ def smudged(
         )
         git.run("read-tree", treeish)
         git.run("update-index", "-z", "--index-info", stdin=index_lines(git, wanted))
-        asked = b"".join(os.fsencode(path) + b"\0" for path in wanted)
-        git.run("checkout-index", "-z", "--stdin", "--force", stdin=asked)
+        git.run("checkout-index", "-z", "--stdin", "--force", stdin=null_terminated(wanted))
         files = replace(tree.files, root=out)
         found = {}
         for path, entry in wanted.items():
@@ -239,14 +220,6 @@ def smudged(
     return found
 
 
-def _entries_then(
-    tree: Tree, baseline: Baseline | None, status: TreeStatus
-) -> Mapping[str, TreeEntry]:
-    if baseline is None or baseline.head == status.commit:
-        return status.head
-    return entries_of(tree, baseline.head) if baseline.head else {}
-
-
 def _ignored_before(
     status: TreeStatus,
     heads: Mapping[str, TreeEntry],
@@ -256,12 +229,12 @@ def _ignored_before(
     """Files that git ignored until the run changed the rules: the user's data, or a cache."""
     tree = status.tree
     asked = [path for path in changed if path in status.untracked and path not in known]
-    before = {path: each for path, each in heads.items() if _is_rules(path)}
-    for path, then in known.items():
-        if _is_rules(path):
-            before.pop(path, None)
-            if then.tree is not None:
-                before[path] = then.tree
+    then = {**heads, **{path: state.tree for path, state in known.items()}}
+    before = {
+        path: entry
+        for path, entry in then.items()
+        if entry is not None and path.rpartition("/")[2] == ".gitignore"
+    }
     if not asked or all(tree.files.entry(path) == each for path, each in before.items()):
         return set()
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
@@ -275,12 +248,8 @@ def _ignored_before(
                 file.write(reader.read(entry.oid))
         # This command has no literal pathspecs; after "./" no character is special.
         git = git.with_variables(GIT_LITERAL_PATHSPECS="0")
-        listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)
-        answer = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
-        if answer.code not in {0, 1}:
-            raise GitError(f"git check-ignore failed: {answer.words}", answer.words)
-    return {os.fsdecode(each.removeprefix(b"./")) for each in answer.out.split(b"\0") if each}
-
-
-def _is_rules(path: str) -> bool:
-    return path.rpartition("/")[2] == ".gitignore"
+        listed = null_terminated(f"./{path}" for path in asked)
+        done = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
+        if done.code not in {0, 1}:
+            raise GitError(f"git check-ignore failed: {done.text}", done.text)
+    return {os.fsdecode(each.removeprefix(b"./")) for each in done.out.split(b"\0") if each}

@@ -1,9 +1,9 @@
 """Runs git as a child that cannot ask questions, with a time limit.
 
-No shell, no prompt, no editor, no pager, no signature, a bound in time. Variables that would point
-git elsewhere (``GIT_DIR``, ``GIT_INDEX_FILE`` …) are cleared: a run started from a hook inherits
-them. Those that say who commits are kept. Hooks and file system monitors are programs of the
-repository's, so they are off unless they are asked for.
+No shell, no prompt, no editor, no pager, no signature. Variables that would point git elsewhere
+(``GIT_DIR``, ``GIT_INDEX_FILE`` …) are cleared: a run started from a hook inherits them. Those that
+name the author are kept. Hooks and file system monitors are programs of the repository's, so they
+are off unless a caller wants them.
 """
 
 from __future__ import annotations
@@ -17,33 +17,34 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, GitStopped
 from ..process.spawn import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
+
+    from ..process.stop import Stop
 
 __all__ = (
     "TIMEOUT",
     "CommandTimer",
     "Git",
-    "GitOutput",
-    "Stoppable",
     "check_stop",
     "inherited_locks",
     "interruptible",
+    "null_terminated",
     "pause",
 )
 
 # Longer than any of these commands takes on a large tree; a hung network drive ends it.
 TIMEOUT = 300.0
 
-# How often to look for a stop, and how long git may take after SIGINT and after SIGTERM, on which
-# it removes its locks.
-_GLANCE, _GRACE = 0.1, 0.3
+# Seconds between two looks for a stop, and seconds that git has after SIGINT and after SIGTERM, on
+# which it removes its locks.
+_POLL, _GRACE = 0.1, 0.3
 
 _SETTINGS = (
     "core.quotepath=off",
@@ -55,8 +56,7 @@ _SETTINGS = (
     "maintenance.auto=false",
     "advice.detachedHead=false",
 )
-# Never prompt.
-_ALONE = {
+_NO_PROMPTS = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
@@ -79,34 +79,22 @@ _LITERAL = {
 }
 
 
-class Stoppable(Protocol):
-    """A stop flag, as `Stop` implements it."""
-
-    #: How often the stop was requested.
-    count: int
-
-    def wait(self, seconds: float, /) -> bool:
-        """Wait until the stop is requested, at most so many seconds."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Watch:
+class _Watch(NamedTuple):
     """A stop that counts only requests made after the block began."""
 
-    stop: Stoppable
-    known: int
+    stop: Stop
+    count_before: int
 
     @property
-    def is_over(self) -> bool:
-        return self.stop.count > self.known
+    def is_stopped(self) -> bool:
+        return self.stop.count > self.count_before
 
 
 _watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
-def interruptible(stop: Stoppable) -> Iterator[None]:
+def interruptible(stop: Stop) -> Iterator[None]:
     """Let `stop` interrupt every git command and every wait in this block.
 
     An interrupted block leaves what a crash would leave, and `recover` finishes it. A block that
@@ -123,25 +111,17 @@ def interruptible(stop: Stoppable) -> Iterator[None]:
 
 
 def check_stop(what: str) -> None:
-    """Raise if a stop was requested.
-
-    Raises:
-        GitStopped: A stop was requested.
-    """
+    """Raise `GitStopped` if a stop was requested."""
     watch = _watch.get()
-    if watch is not None and watch.is_over:
-        raise GitStopped(f"{what} was interrupted; it can go on from where it stood")
+    if watch is not None and watch.is_stopped:
+        raise GitStopped(f"{what} was interrupted, and can be continued")
 
 
 def pause(seconds: float, what: str) -> None:
-    """Wait a moment for another process.
-
-    Raises:
-        GitStopped: We were told to stop.
-    """
+    """Wait a moment for another process; raises `GitStopped` if a stop is requested."""
     check_stop(what)
     watch = _watch.get()
-    if watch is None or watch.known:
+    if watch is None or watch.count_before:
         time.sleep(seconds)
     else:
         watch.stop.wait(seconds)
@@ -163,24 +143,18 @@ class GitOutput:
     err: bytes
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Both streams, cleaned for display."""
         return presentable((self.err + b"\n" + self.out).decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Git in one folder.
-
-    Args:
-        folder: Where it runs.
-        environment: Variables on top of the caller's, of whose ``GIT_*`` the identity is kept.
-        nothing: The id that means no object; as long as the repository's ids are.
-    """
+    """Git in one folder."""
 
     folder: str
-    environment: tuple[tuple[str, str], ...] = ()
-    nothing: str = "0" * 40
+    environment: tuple[tuple[str, str], ...] = ()  # on top of the process's
+    null_id: str = "0" * 40  # means no object; as long as the repository's ids are
 
     def with_variables(self, **variables: str) -> Git:
         """A copy with further variables: another index, another work tree."""
@@ -197,8 +171,8 @@ class Git:
 
         Raises:
             GitError: It took longer than `timeout` seconds; it and its children were ended.
-            GitStopped: We were told to stop; it and its children were ended.
-            GitRefused: There is no git.
+            GitStopped: A stop was requested; it and its children were ended.
+            GitRefused: There is no git, or no such folder.
         """
         what = f"git {arguments[0]}"
         check_stop(what)
@@ -223,14 +197,22 @@ class Git:
         has_hooks: bool = False,
         streams: tuple[Any, Any, Any] = (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL),
     ) -> subprocess.Popen[bytes]:
-        """The running command, in a process group of its own."""
+        """Start a command in a process group of its own."""
         settings = _SETTINGS if has_hooks else (*_SETTINGS, f"core.hooksPath={os.devnull}")
         options = [word for setting in settings for word in ("-c", setting)]
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if name in _IDENTITY or not name.startswith("GIT_")
+        }
+        if not has_hooks:
+            environ.pop("LANGUAGE", None)
+            environ.update(_LITERAL)
         try:
             return spawn(
                 ["git", *options, *arguments],
                 cwd=self.folder,
-                env=_environment(self.environment, has_hooks=has_hooks),
+                env={**environ, **_NO_PROMPTS, **dict(self.environment)},
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
@@ -242,48 +224,42 @@ class Git:
                 raise GitRefused(f"{presentable(self.folder)}: no such folder") from trouble
             raise GitRefused("no git on the PATH; install git, or leave git recovery off") from None
 
-    def run(self, *arguments: str, stdin: bytes = b"", timeout: float = TIMEOUT) -> bytes:
-        """What the command printed.
-
-        Raises:
-            GitError: It failed, with what it said.
-        """
-        answer = self.ask(*arguments, stdin=stdin, timeout=timeout)
-        if answer.code:
-            raise GitError(
-                f"git {arguments[0]} failed with exit code {answer.code}: {answer.words}",
-                answer.words,
-            )
-        return answer.out
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """What the command printed; raises `GitError` with its message if it failed."""
+        done = self.ask(*arguments, stdin=stdin)
+        if done.code:
+            message = f"git {arguments[0]} failed with exit code {done.code}: {done.text}"
+            raise GitError(message, done.text)
+        return done.out
 
     def line(self, *arguments: str) -> str:
         """What the command printed, without the newline at its end; a path may contain others."""
         return os.fsdecode(self.run(*arguments).removesuffix(b"\n"))
 
-    def fields(self, *arguments: str, stdin: Iterable[str] = ()) -> list[str]:
-        """NUL-separated output, for NUL-separated input."""
-        asked = b"".join(os.fsencode(each) + b"\0" for each in stdin)
-        return [os.fsdecode(each) for each in self.run(*arguments, stdin=asked).split(b"\0")[:-1]]
+    def fields(self, *arguments: str) -> list[str]:
+        """NUL-terminated fields that the command printed."""
+        return [os.fsdecode(each) for each in self.run(*arguments).split(b"\0")[:-1]]
+
+
+def null_terminated(paths: Iterable[str]) -> bytes:
+    """Paths as git reads them with ``-z --stdin``."""
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
 class CommandTimer:
     """Stops a command at its timeout, or when a stop is requested; kills it if the block raises.
 
     Uses a thread because `wait(timeout)` polls, which would delay every command.
-
-    Args:
-        child: The command.
-        timeout: Seconds that it has.
     """
 
     def __init__(self, child: subprocess.Popen[bytes], timeout: float = TIMEOUT) -> None:
         self._child, self._timeout, self._watch = child, timeout, _watch.get()
-        #: When its seconds began, on the monotonic clock; set again by each question to it.
+        #: When its timeout began, on the monotonic clock; set again by each question to it.
         self.began = time.monotonic()
-        #: Whether it took longer, and was stopped for that.
+        #: Whether it was stopped at its timeout.
         self.is_late = False
         self._is_done = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="git", daemon=True)
+        self._thread = threading.Thread(target=self._watch_child, name="git", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -291,38 +267,25 @@ class CommandTimer:
 
     def __exit__(self, *_: object) -> None:
         if self._child.returncode is None:
-            self._tell(signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             self._child.wait()
         self._is_done.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._is_done.wait(_GLANCE):
+    def _watch_child(self) -> None:
+        while not self._is_done.wait(_POLL):
             self.is_late = time.monotonic() > self.began + self._timeout
-            if self.is_late or (self._watch is not None and self._watch.is_over):
-                self._end()
-                return
-
-    def _end(self) -> None:
+            if self.is_late or (self._watch is not None and self._watch.is_stopped):
+                break
+        else:
+            return
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._tell(number)
+            self._signal(number)
             if self._is_done.wait(_GRACE):
                 break
-        self._tell(signal.SIGKILL)  # children of a hook may ignore SIGTERM
+        self._signal(signal.SIGKILL)  # children of a hook may ignore SIGTERM
 
-    def _tell(self, number: int) -> None:
+    def _signal(self, number: int) -> None:
         """Signal the command's whole process group, because children of hooks would survive."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._child.pid, number)
-
-
-def _environment(extra: Iterable[tuple[str, str]], *, has_hooks: bool) -> Mapping[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _IDENTITY or not name.startswith("GIT_")
-    }
-    if not has_hooks:
-        kept.pop("LANGUAGE", None)
-        kept.update(_LITERAL)
-    return {**kept, **_ALONE, **dict(extra)}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, HookFailed
 from .apply import PathStep, stage
+from .command import null_terminated
 from .objects import entries_of
 from .record import FileState
 from .refs import set_state
@@ -44,12 +45,18 @@ def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
     """Commit what was prepared, on the current HEAD. Idempotent.
 
     Raises:
-        GitRefused: Git does not know who commits.
         HookFailed: A hook refused it.
         GitError: Git did.
     """
     made = made_before(tree, aside) or _commit(tree, aside)
-    _settle(tree, aside)
+    # Update the real index to the commit; what the user has staged stays.
+    head = tree.head
+    entries = entries_of(tree, head) if head else {}
+    steps = []
+    for move in aside.moves:
+        staged = move.aside, FileState(index=entries.get(move.path))
+        steps.append(PathStep(path=move.path, before=None, after=None, staged=staged))
+    stage(tree, steps)
     return set_state(tree, aside, "committed", made=made)
 
 
@@ -60,57 +67,49 @@ def _commit(tree: Tree, aside: SetAside) -> str:
         git = git.with_variables(GIT_INDEX_FILE=os.path.join(folder, "index"))
         head = tree.head
         git.run("read-tree", *([head] if head else ["--empty"]))
-        listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
         options = ("--add", "--remove", "--replace", "-z", "--stdin")
-        git.run("update-index", *options, stdin=listed)
+        git.run("update-index", *options, stdin=null_terminated(paths))
         if head and git.ask("diff-index", "--cached", "--quiet", head, "--").code == 0:
             return ""  # no difference to the last commit
         name = f"{aside.run}/{aside.number}"
-        words = message_of(aside.words, paths, name=name, prefix=aside.prefix)
-        note = os.path.join(folder, "message")
-        with open(note, "w", encoding="utf-8") as file:
-            file.write(words)
-        answer = git.ask(
-            *("commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--file", note),
+        message = os.path.join(folder, "message")
+        with open(message, "w", encoding="utf-8") as file:
+            file.write(message_of(aside.words, paths, name=name, prefix=aside.prefix))
+        done = git.ask(
+            *("commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--file", message),
             timeout=HOOK_SECONDS,
             has_hooks=True,
         )
-    if answer.code == 0:
+    if done.code == 0:
         return tree.head
-    made = made_before(tree, aside)
-    if made:
+    if made := made_before(tree, aside):
         return made  # a post-commit hook failed, or another process made it
     # Exit code 1: a hook failed. 128: git itself did, for example without an author's mail.
-    kind = HookFailed if answer.code == 1 else GitError
+    kind = HookFailed if done.code == 1 else GitError
     raise kind(
-        f"the commit was refused with exit code {answer.code}: {answer.words}; nothing is "
+        f"the commit was refused with exit code {done.code}: {done.text}; nothing is "
         f"committed, and the files are kept at {aside.ref}",
-        answer.words,
+        done.text,
     )
 
 
 def identity(git: Git, author: str = "") -> str:
-    """The author as ``Name <mail>``: the one that git is configured with, else `author`.
-
-    Raises:
-        GitRefused: Git knows none, and none was given.
-    """
-    who = _known(git) or author
-    if not who:
-        raise GitRefused(
-            "git does not know who commits; set user.name and user.email with git config, or "
-            "GIT_AUTHOR_NAME, GIT_AUTHOR_EMAIL, GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL, or "
-            "use another mode than commit"
-        )
-    return who
+    """The author as ``Name <mail>``: the configured one, else `author`; refused without either."""
+    if who := _known(git) or author:
+        return who
+    raise GitRefused(
+        "git does not know who commits; set user.name and user.email with git config, or "
+        "GIT_AUTHOR_NAME, GIT_AUTHOR_EMAIL, GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL, or "
+        "use another mode than commit"
+    )
 
 
 def _known(git: Git) -> str:
     """The author that git knows, if it knows the committer as well; empty if not."""
-    asked = [git.ask("var", f"GIT_{role}_IDENT") for role in _ROLES]
-    if any(each.code for each in asked):
+    author, committer = (git.ask("var", f"GIT_{role}_IDENT") for role in _ROLES)
+    if author.code or committer.code:
         return ""
-    return asked[0].out.decode("utf-8", "replace").rpartition(">")[0] + ">"
+    return author.out.decode("utf-8", "replace").rpartition(">")[0] + ">"
 
 
 def _with_identity(git: Git, author: str) -> Git:
@@ -135,35 +134,11 @@ def made_before(tree: Tree, aside: SetAside) -> str:
     return said.decode().partition("\n")[0]
 
 
-def _settle(tree: Tree, aside: SetAside) -> None:
-    """Update the real index to the commit; what the user has staged stays."""
-    head = tree.head
-    entries = entries_of(tree, head) if head else {}
-    stage(
-        tree,
-        [
-            PathStep(
-                path=move.path,
-                before=None,
-                after=None,
-                staged=(move.aside, FileState(index=entries.get(move.path))),
-            )
-            for move in aside.moves
-        ],
-    )
-
-
 def message_of(words: str, paths: Sequence[str], *, name: str, prefix: str = PREFIX) -> str:
     """The message of a commit: a subject, the rest of the words, a trailer that names the run.
 
     The words come from an agent, so they are data: one line, no control or direction characters,
-    no secrets, cut.
-
-    Args:
-        words: The agent's last message; empty to name the files instead.
-        paths: What was changed.
-        name: ``RUN/NUMBER``.
-        prefix: Stands before the subject.
+    no secrets, cut. Without words the message names `paths`. `name` is ``RUN/NUMBER``.
     """
     said = presentable(words) or _files(paths)
     room = max(20, _SUBJECT - len(prefix))

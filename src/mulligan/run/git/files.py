@@ -1,7 +1,7 @@
 """Reads and writes files of a work tree as raw bytes, without git's filters.
 
 Git's own ways to write a file pass it through filters (line endings, keywords, large files), and
-what comes back need not be what was there. Here a file is its bytes and its mode, the name of its
+what comes back need not be what was there. Here a file is its bytes and its mode, the id of its
 content is computed as git computes it, and nothing is written through a symbolic link.
 """
 
@@ -33,37 +33,28 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """What stands at a path, as git names it.
+    """What stands at a path, as git names it."""
 
-    Args:
-        mode: ``100644``, ``100755``, ``120000`` for a symbolic link, ``160000`` for a submodule.
-        oid: The id of the content.
-    """
-
-    mode: str
-    oid: str
+    mode: str  # 100644, 100755, 120000 for a symbolic link, 160000 for a submodule
+    oid: str  # the id of the content
 
     @property
     def is_file(self) -> bool:
         return self.mode in {FILE, PROGRAM}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TreeFiles:
     """The files under one folder.
 
-    Args:
-        root: The folder.
-        scratch: A private folder, on the same disk if possible, where files are written before
-            they are moved into place.
-        algorithm: ``sha1`` or ``sha256``, as the repository has it.
-        is_durable: Whether what is written must outlive a power cut. False in a tree lent to an
-            agent: what the agent writes there is not synced either.
+    Files are written into the private folder `scratch`, on the same disk if possible, and moved
+    into place. In a tree lent to an agent nothing must outlive a power cut (`is_durable`): what the
+    agent writes there is not synced either.
     """
 
     root: str
     scratch: str
-    algorithm: str = "sha1"
+    algorithm: str = "sha1"  # or sha256, as the repository has it
     is_durable: bool = True
 
     def place(self, path: str) -> str:
@@ -79,14 +70,14 @@ class TreeFiles:
         except (FileNotFoundError, NotADirectoryError):
             return None
         if stat.S_ISLNK(found.st_mode):
-            return TreeEntry(LINK, self.name(os.readlink(os.fsencode(place))))
+            return TreeEntry(LINK, self.oid_of(os.readlink(os.fsencode(place))))
         if stat.S_ISDIR(found.st_mode):
             return None  # a folder: its files are entries of their own
         if not stat.S_ISREG(found.st_mode):
             return TreeEntry(OTHER, "")
-        return TreeEntry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._name_of(place))
+        return TreeEntry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._file_oid(place))
 
-    def name(self, content: bytes) -> str:
+    def oid_of(self, content: bytes) -> str:
         """The id git gives to `content`."""
         digest = hashlib.new(self.algorithm, b"blob %d\0" % len(content), usedforsecurity=False)
         digest.update(content)
@@ -123,11 +114,7 @@ class TreeFiles:
     def put(
         self, path: str, entry: TreeEntry, content: bytes, permissions: int | None = None
     ) -> None:
-        """Replace `path` with this content atomically: a reader sees the old file or the new one.
-
-        Raises:
-            GitError: A file, a symbolic link or a folder with files stands in the way.
-        """
+        """Replace `path` atomically: a reader sees the old content or the new one."""
         place = self.place(path)
         if blocker := self._blocker(path):
             raise GitError(f"{path}: {blocker} is in the way; move it and try again")
@@ -178,7 +165,7 @@ class TreeFiles:
                 return folder
         return ""
 
-    def _name_of(self, place: str) -> str:
+    def _file_oid(self, place: str) -> str:
         with Path(place).open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             digest = hashlib.new(self.algorithm, b"blob %d\0" % size, usedforsecurity=False)

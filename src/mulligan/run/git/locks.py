@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...core.redaction import presentable
 from ...errors import GitRefused
 from .command import pause
-from .objects import ROOT
+from .record import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,22 +38,19 @@ _LONG_PAUSE = 0.5
 
 
 def free_locks(tree: Tree, branch: str) -> bool:
-    """Wait for locks to be released, move stale ones away, refuse if one is held.
-
-    Returns whether there were any.
+    """Wait for locks to be released, and move stale ones away; whether there were any.
 
     A lock that no process seems to hold is watched for `_OLD` seconds.
 
     Raises:
         GitRefused: A process holds one, or it cannot be told.
-        GitStopped: We were told to stop while we waited.
+        GitStopped: A stop was requested while we waited.
     """
-    found = [lock for lock in _locks(tree, branch) if _free(tree, lock)]
-    return bool(found)
+    return bool([lock for lock in _locks(tree, branch) if _free(tree, lock)])
 
 
 def _locks(tree: Tree, branch: str) -> Iterator[str]:
-    """Every lock that could stop us: on the index, on HEAD, its branch and our own references."""
+    """Locks on the index, on HEAD, its branch and our own references."""
     yield os.path.join(tree.repository, "index.lock")
     yield os.path.join(tree.repository, "HEAD.lock")
     yield os.path.join(tree.common, "packed-refs.lock")

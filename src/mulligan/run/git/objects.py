@@ -1,4 +1,4 @@
-"""Writes and reads objects of a repository: blobs, trees, commits.
+"""Writes objects of a repository (blobs, trees, commits), and lists the files of a commit.
 
 One git process writes them as a pack, and touches neither the work tree nor the index. Git deletes
 unreachable objects after two weeks, so the caller gives each a reference soon.
@@ -12,11 +12,11 @@ import struct
 import subprocess
 import time
 import zlib
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from ...core.redaction import presentable
 from ...errors import GitError
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from .tree import Tree
 
-__all__ = ("ROOT", "ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines")
+__all__ = ("Objects", "edited_tree", "entries_of", "index_lines")
 
-# The author of commits that are in no history.
-_NOBODY = "mulligan <mulligan@localhost>"
+# The author of commits that are on no branch.
+_AUTHOR = "mulligan <mulligan@localhost>"
 
 # Up to this many objects are unpacked into loose files; git's own limit for fetches.
 _LOOSE = 100
@@ -39,23 +39,17 @@ _CHUNK = 1 << 20
 _TYPES = {"commit": 1, "tree": 2, "blob": 3}
 _TREE = "40000"
 
-ROOT = "refs/mulligan"
-
 
 @dataclass(slots=True)
 class Objects:
-    """Objects to be written. Their ids are known before.
-
-    Args:
-        git: Git of the repository.
-    """
+    """Objects to be written. Their ids are known before."""
 
     git: Git
     _made: dict[str, tuple[str, bytes]] = field(default_factory=dict, repr=False)
     _files: dict[str, str] = field(default_factory=dict, repr=False)
 
     def file(self, place: str, oid: str) -> None:
-        """Add the bytes of a file as they are, which have this id; read when they are written."""
+        """Add a file whose bytes have this id; it is read when the objects are written."""
         self._files[oid] = place
 
     def blob(self, content: bytes) -> str:
@@ -64,27 +58,23 @@ class Objects:
 
     def tree(self, entries: Mapping[str, TreeEntry]) -> str:
         """Add one folder; its id."""
-        order = sorted(entries, key=lambda name: os.fsencode(_sorted_as(name, entries[name])))
-        lines = [
-            b"%s %s\0%s" % (each.mode.encode(), os.fsencode(name), bytes.fromhex(each.oid))
-            for name, each in ((name, entries[name]) for name in order)
-        ]
-        return self._add("tree", b"".join(lines))
+        lines = []
+        for name, each in entries.items():
+            raw = os.fsencode(name)
+            line = b"%s %s\0%s" % (each.mode.encode(), raw, bytes.fromhex(each.oid))
+            lines.append((raw + b"/" if each.mode == _TREE else raw, line))
+        return self._add("tree", b"".join(line for _, line in sorted(lines)))
 
     def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
         """Add a commit that is on no branch; its id."""
         lines = [f"tree {tree}", *(f"parent {each}" for each in dict.fromkeys(parents) if each)]
-        lines += [f"{role} {_NOBODY} {time.time():.0f} +0000" for role in ("author", "committer")]
+        lines += [f"{role} {_AUTHOR} {time.time():.0f} +0000" for role in ("author", "committer")]
         return self._add("commit", "\n".join([*lines, "", message]).encode())
 
     def write(self) -> None:
-        """Write everything that was added.
-
-        Raises:
-            GitError: A file is not what it was when it was added, or git failed.
-        """
+        """Write everything that was added; raises `GitError` if a file has changed since then."""
         if len(self._made) + len(self._files) > _LOOSE:
-            self._forget_known()
+            self._drop_known()
         count = len(self._made) + len(self._files)
         if not count:
             return
@@ -122,17 +112,14 @@ class Objects:
         return oid
 
     def _digest(self, start: bytes = b"") -> hashlib._Hash:
-        name = "sha256" if len(self.git.nothing) == 64 else "sha1"
+        name = "sha256" if len(self.git.null_id) == 64 else "sha1"
         return hashlib.new(name, start, usedforsecurity=False)
 
-    def _forget_known(self) -> None:
+    def _drop_known(self) -> None:
         """Drop objects that the repository already has."""
         asked = [*self._made, *self._files]
-        said = self.git.run(
-            "cat-file",
-            "--batch-check=%(objectname)",
-            stdin="".join(f"{o}\n" for o in asked).encode(),
-        )
+        listed = "".join(f"{oid}\n" for oid in asked).encode()
+        said = self.git.run("cat-file", "--batch-check=%(objectname)", stdin=listed)
         for oid, line in zip(asked, said.decode().splitlines(), strict=True):
             if line == oid:
                 self._made.pop(oid, None)
@@ -162,7 +149,7 @@ class Objects:
                 send(packed.compress(chunk))
             send(packed.flush())
         if digest.hexdigest() != oid:
-            raise GitError(f"{presentable(place, 200)} is being written to; try again at rest")
+            raise GitError(f"{presentable(place, 200)} is being written to; try again later")
 
 
 def _header(kind: str, size: int) -> bytes:
@@ -186,37 +173,35 @@ def edited_tree(
 
     Only the folders on the way to a change are read, with `read`, and written again.
     """
-    return _edited(objects, read, base, changes) or objects.tree({})
+
+    def edited(base: str, changes: Mapping[str, TreeEntry | None]) -> dict[str, TreeEntry]:
+        entries = _folder(read(base), len(objects.git.null_id) // 2) if base and read else {}
+        for name, inner in _by_folder(changes).items():
+            there = entries.get(name)
+            folder = there if there is not None and there.mode == _TREE else None
+            if found := edited("" if folder is None else folder.oid, inner):
+                entries[name] = TreeEntry(_TREE, objects.tree(found))
+            elif folder is not None:
+                del entries[name]
+        for name, entry in changes.items():
+            if "/" in name:
+                continue
+            if entry is not None:
+                entries[name] = entry
+            elif name in entries and entries[name].mode != _TREE:
+                del entries[name]  # a folder that replaced it stays
+        return entries
+
+    return objects.tree(edited(base, changes))
 
 
-def _edited(
-    objects: Objects,
-    read: Callable[[str], bytes] | None,
-    base: str,
-    changes: Mapping[str, TreeEntry | None],
-) -> str:
-    entries = _folder(read(base), len(objects.git.nothing) // 2) if base and read else {}
-    below: dict[str, dict[str, TreeEntry | None]] = {}
+def _by_folder(changes: Mapping[str, TreeEntry | None]) -> dict[str, dict[str, TreeEntry | None]]:
+    found: dict[str, dict[str, TreeEntry | None]] = {}
     for path, entry in changes.items():
         name, slash, rest = path.partition("/")
         if slash:
-            below.setdefault(name, {})[rest] = entry
-    for name, inner in below.items():
-        there = entries.get(name)
-        is_folder = there is not None and there.mode == _TREE
-        oid = _edited(objects, read, there.oid if there and is_folder else "", inner)
-        if oid:
-            entries[name] = TreeEntry(_TREE, oid)
-        elif is_folder:
-            del entries[name]
-    for name, entry in changes.items():
-        if "/" in name:
-            continue
-        if entry is not None:
-            entries[name] = entry
-        elif name in entries and entries[name].mode != _TREE:
-            del entries[name]  # a folder that replaced it stays
-    return objects.tree(entries) if entries else ""
+            found.setdefault(name, {})[rest] = entry
+    return found
 
 
 def _folder(content: bytes, size: int) -> dict[str, TreeEntry]:
@@ -229,22 +214,15 @@ def _folder(content: bytes, size: int) -> dict[str, TreeEntry]:
     return found
 
 
-def _sorted_as(name: str, entry: TreeEntry) -> str:
-    return f"{name}/" if entry.mode == _TREE else name
-
-
 def index_lines(git: Git, changes: Mapping[str, TreeEntry | None]) -> bytes:
     """Changes in the format of ``git update-index --index-info``, removals first.
 
     A file that becomes a folder must be removed before files in that folder are added.
     """
-    gone = [path for path, entry in changes.items() if entry is None]
-    lines = [b"0 %s\t%s\0" % (git.nothing.encode(), os.fsencode(path)) for path in gone]
-    lines += [
-        b"%s %s\t%s\0" % (entry.mode.encode(), entry.oid.encode(), os.fsencode(path))
-        for path, entry in changes.items()
-        if entry is not None
-    ]
+    lines = []
+    for path, entry in sorted(changes.items(), key=lambda each: each[1] is not None):
+        about = f"0 {git.null_id}" if entry is None else f"{entry.mode} {entry.oid}"
+        lines.append(b"%s\t%s\0" % (about.encode(), os.fsencode(path)))
     return b"".join(lines)
 
 
@@ -261,98 +239,3 @@ def _entries(git: Git, commit: str) -> Mapping[str, TreeEntry]:
         mode, _, oid = about.split(" ")
         found[path] = TreeEntry(mode, oid)
     return MappingProxyType(found)
-
-
-class Found(NamedTuple):
-    """An object that was asked for.
-
-    Args:
-        oid: Its id.
-        content: What is in it.
-    """
-
-    oid: str
-    content: bytes
-
-
-class ObjectReader:
-    """Reads objects and references through one long-running git, started at the first use.
-
-    Its working directory is not in a tree, so `locks` does not take it for a git at work there.
-    """
-
-    def __init__(self, tree: Tree) -> None:
-        self._git = tree.store
-        self._refs: dict[str, str] | None = None
-        self._pipes: tuple[IO[bytes], IO[bytes], CommandTimer] | None = None
-        self._stack = ExitStack()
-
-    def find(self, name: str) -> Found | None:
-        """The object with this id, or at ``COMMIT:path``, or that a reference points to, if any.
-
-        Raises:
-            GitError: Git has ended.
-            GitStopped: We were told to stop.
-        """
-        source, answers, timer = self._pipes or self._started()
-        timer.began = time.monotonic()
-        with suppress(BrokenPipeError):  # a git that has ended answers nothing
-            source.write(name.encode() + b"\n")
-            source.flush()
-        head = answers.readline().split()
-        if head[-1:] == [b"missing"]:
-            return None
-        if len(head) != 3:  # id, type, size
-            check_stop("git cat-file")
-            said = b" ".join(head).decode() or "git has ended"
-            raise GitError(f"object {name} cannot be read: {said}")
-        size = int(head[2])
-        content = answers.read(size + 1)
-        if len(content) != size + 1:
-            check_stop("git cat-file")
-            raise GitError(f"object {name} ends after {len(content)} of {size} bytes")
-        return Found(head[0].decode(), content[:-1])
-
-    def read(self, name: str) -> bytes:
-        """What is in an object.
-
-        Raises:
-            GitError: It is not there.
-        """
-        found = self.find(name)
-        if found is None:
-            raise GitError(f"object {name} cannot be read: {name} missing")
-        return found.content
-
-    def refs(self, under: str = "") -> dict[str, str]:
-        """Our references, or those whose name begins with `under`, with what they point to."""
-        if self._refs is None:
-            asked = ("for-each-ref", "--format=%(refname) %(objectname)", "--", f"{ROOT}/")
-            said = self._git.run(*asked).decode().splitlines()
-            self._refs = dict(line.split(" ") for line in said)
-        return {ref: tip for ref, tip in self._refs.items() if ref.startswith(under)}
-
-    def moved(self, ref: str, tip: str) -> None:
-        """Remember that a reference of ours was moved, or removed if `tip` is empty."""
-        if self._refs is not None:
-            self._refs.pop(ref, None)
-            self._refs.update({ref: tip} if tip else {})
-
-    def close(self) -> None:
-        """End git."""
-        self._stack.close()
-
-    def _started(self) -> tuple[IO[bytes], IO[bytes], CommandTimer]:
-        child = self._git.start("cat-file", "--batch")
-        assert child.stdin is not None  # noqa: S101 -- a pipe
-        assert child.stdout is not None  # noqa: S101 -- a pipe
-        self._stack.callback(_close, child.stdin)
-        self._stack.enter_context(child.stdout)
-        timer = self._stack.enter_context(CommandTimer(child))
-        self._pipes = child.stdin, child.stdout, timer
-        return self._pipes
-
-
-def _close(pipe: IO[bytes]) -> None:
-    with suppress(BrokenPipeError):  # git has exited already
-        pipe.close()

@@ -2,7 +2,7 @@
 
     aside = set_aside(tree, "stash", run)       the tree is as it was when the run began
     …                                           the retry
-    restore_changes(tree, aside)                      what was set aside is there again
+    restore_changes(tree, aside)                what was set aside is there again
 
 `prepare` records everything before `finish` touches the first file. If the process dies in between,
 `recover` finishes or undoes it.
@@ -10,12 +10,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from ...core.redaction import presentable
 from ...errors import GitRefused, SettingError
-from .apply import apply_steps, steps_to_set_aside
+from .apply import PathStep, apply_steps
 from .baseline import changes
 from .commits import PREFIX, commit_changes, identity, made_before
 from .objects import Objects
@@ -29,25 +30,7 @@ if TYPE_CHECKING:
     from .record import Mode
     from .tree import Tree
 
-__all__ = (
-    "RecoveryResult",
-    "finish",
-    "is_clean",
-    "prepare",
-    "recover",
-    "restore_changes",
-    "set_aside",
-)
-
-
-def is_clean(tree: Tree, run: str = "") -> bool:
-    """Whether nothing has changed since the run began, or since the last commit.
-
-    Files that are never touched (ignored, secret-looking, submodules) do not count.
-    """
-    with locked(tree), reading(tree):
-        baseline = load_baseline(tree, run) if run else None
-        return not changes(tree, baseline).moves
+__all__ = ("RecoveryResult", "finish", "prepare", "recover", "restore_changes", "set_aside")
 
 
 def set_aside(
@@ -76,17 +59,13 @@ def set_aside(
             nothing was touched.
         GitError: Git failed; what was set aside so far is reachable, and `recover` finishes it.
     """
-    _forget_refused_commits(tree, run)
-    recover(tree, run)
-    aside = prepare(tree, mode, run, since=since, words=words, prefix=prefix, author=author)
-    return None if aside is None else finish(tree, aside)
-
-
-def _forget_refused_commits(tree: Tree, run: str) -> None:
-    """Drop records of commits that a hook refused: they changed nothing and are prepared again."""
     for aside in load_all(tree, checked_name(run)):
+        # A commit that a hook refused has changed nothing, and is prepared again.
         if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
             restore_changes(tree, aside)
+    recover(tree, run)
+    prepared = prepare(tree, mode, run, since=since, words=words, prefix=prefix, author=author)
+    return None if prepared is None else finish(tree, prepared)
 
 
 def prepare(
@@ -108,16 +87,25 @@ def prepare(
         baseline = load_baseline(tree, since or run)
         found = changes(tree, baseline, status=status, objects=objects)
         if mode == "commit" and found.shared:
-            raise GitRefused(_shared(found.shared))
+            first, *more = sorted(found.shared)
+            others = f" and {len(more)} more" if more else ""
+            raise GitRefused(
+                f"{presentable(first, 200)}{others} had changes before the run began, and the run "
+                f"changed it, too: a commit cannot tell the two apart; commit or stash your own, "
+                f"or use 'stash'"
+            )
         if not found.moves:
             return None
         if mode == "commit":
             author = identity(tree.git, author or ("" if baseline is None else baseline.author))
-        return write_record(
-            status,
-            run,
-            mode,
-            objects,
+        aside = SetAside(
+            run=run,
+            number=0,
+            mode=mode,
+            folder=tree.folder,
+            head=status.commit,
+            branch=status.branch,
+            at=time.time(),
             moves=found.moves,
             left=found.left,
             folders=found.folders,
@@ -125,6 +113,7 @@ def prepare(
             prefix=prefix,
             author=author,
         )
+        return write_record(tree, aside, objects)
 
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
@@ -135,9 +124,20 @@ def finish(tree: Tree, aside: SetAside) -> SetAside:
             return aside
         if aside.mode == "commit":
             return commit_changes(tree, aside)
-        strange = apply_steps(tree, steps_to_set_aside(aside.moves), aside.folders)
+        steps = [
+            PathStep(
+                path=move.path,
+                before=move.aside.tree,
+                after=move.base.tree,
+                permissions=move.base.permissions,
+                staged=(move.aside, move.base),
+            )
+            for move in aside.moves
+        ]
+        unexpected = apply_steps(tree, steps, aside.folders)
         done = set_state(tree, aside, "aside")
-        return replace(done, left=(*aside.left, *_changed_meanwhile(strange)))
+        late = [LeftPath(path=path, reason="it was changed meanwhile") for path in unexpected]
+        return replace(done, left=(*aside.left, *late))
 
 
 def restore_changes(
@@ -145,11 +145,7 @@ def restore_changes(
 ) -> RestoreResult:
     """Give back what was set aside; if a path conflicts, touch nothing and say where it is.
 
-    Args:
-        tree: The tree it was taken from.
-        aside: What was set aside; read again from the repository.
-        is_partial: Give back what does not conflict.
-        is_rehearsal: Touch nothing, say what would happen.
+    With `is_partial`, what does not conflict is given back. A rehearsal touches nothing.
     """
     with locked(tree), reading(tree):
         status = TreeStatus.of(tree) if is_rehearsal else TreeStatus.checked(tree)
@@ -158,67 +154,29 @@ def restore_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
-    """What recovering a run has done.
+    """What recovering a run has done."""
 
-    Args:
-        finished: Set aside now: it was being set aside.
-        returned: Given back now: it was being given back, or its setting aside was undone.
-    """
-
-    finished: tuple[SetAside, ...] = ()
-    returned: tuple[RestoreResult, ...] = ()
+    finished: tuple[SetAside, ...] = ()  # it was being set aside
+    returned: tuple[RestoreResult, ...] = ()  # it was being given back, or set aside and undone
 
 
 def recover(tree: Tree, run: str, *, is_undone: bool = False) -> RecoveryResult:
     """Finish what a process that died had begun.
 
-    Args:
-        tree: The tree.
-        run: Whose.
-        is_undone: Give back what was being set aside, instead of setting the rest aside.
+    With `is_undone`, what was being set aside is given back, instead of setting the rest aside.
     """
     finished: list[SetAside] = []
     returned: list[RestoreResult] = []
     with locked(tree):  # waits for a git that the dead process started
         found = load_all(tree, run)
     for aside in found:
-        if aside.folder != tree.folder:
+        # `merge_worktree` finishes changes of an agent's own tree.
+        is_prepared = aside.state == "prepared" and aside.mode != "worktree"
+        if aside.folder != tree.folder or not (is_prepared or aside.state == "returning"):
             continue
-        done = _recover_one(tree, aside, is_undone=is_undone)
-        if isinstance(done, RestoreResult):
-            returned.append(done)
-        elif done is not None:
-            finished.append(done)
-    return RecoveryResult(finished=tuple(finished), returned=tuple(returned))
-
-
-def _recover_one(
-    tree: Tree, aside: SetAside, *, is_undone: bool
-) -> SetAside | RestoreResult | None:
-    match aside.state:
-        case "prepared" if aside.mode == "worktree":
-            return None  # `merge_worktree` finishes changes of an agent's own tree
-        case "prepared" if is_undone and not made_before(tree, aside):
-            return restore_changes(tree, aside)
-        case "prepared":
+        if not is_prepared or (is_undone and not made_before(tree, aside)):
+            returned.append(restore_changes(tree, aside))
+        else:
             TreeStatus.checked(tree)
-            return finish(tree, aside)
-        case "returning":
-            return restore_changes(tree, aside)
-        case "aside" | "returned" | "partly" | "committed" | "kept":
-            return None
-        case _:
-            assert_never(aside.state)
-
-
-def _shared(paths: frozenset[str]) -> str:
-    first, *more = sorted(paths)
-    others = f" and {len(more)} more" if more else ""
-    return (
-        f"{presentable(first, 200)}{others} had changes before the run began, and the run changed "
-        f"it, too: a commit cannot tell the two apart; commit or stash your own, or use 'stash'"
-    )
-
-
-def _changed_meanwhile(paths: list[str]) -> list[LeftPath]:
-    return [LeftPath(path=path, reason="it was changed meanwhile") for path in sorted(paths)]
+            finished.append(finish(tree, aside))
+    return RecoveryResult(finished=tuple(finished), returned=tuple(returned))

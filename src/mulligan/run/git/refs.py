@@ -15,27 +15,26 @@ from __future__ import annotations
 import json
 import re
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 from ...core.redaction import presentable
 from ...errors import GitError, SettingError
+from .command import CommandTimer, check_stop
 from .files import FILE, TreeEntry
-from .objects import ROOT, ObjectReader, Objects, edited_tree
-from .record import Baseline, FileState, SetAside, State, inside
+from .objects import Objects, edited_tree
+from .record import ROOT, Baseline, FileState, SetAside, State, checked_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .record import LeftPath, Mode, Move
-    from .status import TreeStatus
+    from .command import Git
     from .tree import Tree
 
 __all__ = (
-    "ConcurrentUpdate",
     "add_record",
     "checked_name",
     "delete_record",
@@ -52,13 +51,88 @@ __all__ = (
     "write_record",
 )
 
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _AGENT = re.compile(rf"{_NAME.pattern}/agents/{_NAME.pattern}")
 
 
 class ConcurrentUpdate(GitError):
     """Another process has moved the reference since it was read."""
+
+
+class ObjectReader:
+    """Reads objects and references through one long-running git, started at the first use.
+
+    Its working directory is not in a tree, so `locks` does not take it for a git at work there.
+    """
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._refs: dict[str, str] | None = None
+        self._pipes: tuple[IO[bytes], IO[bytes], CommandTimer] | None = None
+        self._stack = ExitStack()
+
+    def find(self, name: str) -> tuple[str, bytes] | None:
+        """Id and content of an object: named by id, as ``COMMIT:path`` or by a reference.
+
+        Raises:
+            GitError: Git has ended.
+            GitStopped: A stop was requested.
+        """
+        source, answers, timer = self._pipes or self._started()
+        timer.began = time.monotonic()
+        with suppress(BrokenPipeError):  # a git that has ended answers nothing
+            source.write(name.encode() + b"\n")
+            source.flush()
+        head = answers.readline().split()
+        if head[-1:] == [b"missing"]:
+            return None
+        if len(head) != 3:  # id, type, size
+            check_stop("git cat-file")
+            said = b" ".join(head).decode() or "git has ended"
+            raise GitError(f"object {name} cannot be read: {said}")
+        size = int(head[2])
+        content = answers.read(size + 1)
+        if len(content) != size + 1:
+            check_stop("git cat-file")
+            raise GitError(f"object {name} ends after {len(content)} of {size} bytes")
+        return head[0].decode(), content[:-1]
+
+    def read(self, name: str) -> bytes:
+        """The content of an object; raises `GitError` if it is missing."""
+        found = self.find(name)
+        if found is None:
+            raise GitError(f"object {name} cannot be read: {name} missing")
+        return found[1]
+
+    def refs(self, run: str) -> dict[str, str]:
+        """The references of a run and its agents, or of all, with what they point to."""
+        if self._refs is None:
+            asked = ("for-each-ref", "--format=%(refname) %(objectname)", "--", f"{ROOT}/")
+            said = self._git.run(*asked).decode().splitlines()
+            self._refs = dict(line.split(" ") for line in said)
+        under = f"{ROOT}/{checked_name(run)}/" if run else f"{ROOT}/"
+        return {ref: tip for ref, tip in self._refs.items() if ref.startswith(under)}
+
+    def moved(self, ref: str, tip: str) -> None:
+        """Remember that a reference of ours was moved, or removed if `tip` is empty."""
+        if self._refs is not None:
+            self._refs.pop(ref, None)
+            self._refs.update({ref: tip} if tip else {})
+
+    def close(self) -> None:
+        """End git."""
+        self._stack.close()
+
+    def _started(self) -> tuple[IO[bytes], IO[bytes], CommandTimer]:
+        child = self._git.start("cat-file", "--batch")
+        assert child.stdin is not None  # noqa: S101 -- a pipe
+        assert child.stdout is not None  # noqa: S101 -- a pipe
+        self._stack.enter_context(suppress(BrokenPipeError))  # git has exited already
+        self._stack.enter_context(child.stdin)
+        self._stack.enter_context(child.stdout)
+        timer = self._stack.enter_context(CommandTimer(child))
+        self._pipes = child.stdin, child.stdout, timer
+        return self._pipes
 
 
 _readers: ContextVar[Mapping[str, ObjectReader]] = ContextVar(
@@ -73,7 +147,7 @@ def reading(tree: Tree) -> Iterator[ObjectReader]:
     if tree.common in known:
         yield known[tree.common]
         return
-    reader = ObjectReader(tree)
+    reader = ObjectReader(tree.store)
     token = _readers.set({**known, tree.common: reader})
     try:
         yield reader
@@ -83,11 +157,7 @@ def reading(tree: Tree) -> Iterator[ObjectReader]:
 
 
 def checked_name(name: str, what: str = "a run") -> str:
-    """`name` if it can stand in a reference.
-
-    Raises:
-        SettingError: It cannot.
-    """
+    """`name`; raises `SettingError` if it cannot stand in a reference."""
     if not (_NAME.fullmatch(name) or _AGENT.fullmatch(name)):
         raise SettingError(
             f"{what} needs a name of letters, digits, - and _, up to 64; "
@@ -97,110 +167,61 @@ def checked_name(name: str, what: str = "a run") -> str:
 
 
 def write_baseline(
-    status: TreeStatus,
-    run: str,
-    places: Mapping[str, FileState],
-    folders: tuple[str, ...],
-    objects: Objects,
-    *,
-    instead_of: str = "",
-    author: str = "",
+    tree: Tree, baseline: Baseline, objects: Objects, *, instead_of: str = ""
 ) -> Baseline:
-    """Record the baseline of a run once, or replace the previous one atomically.
+    """Write `baseline`, and the contents of its files in `objects`; returns it with its commit.
 
-    Args:
-        status: The tree as it is.
-        run: Whose baseline it is.
-        places: Every path that differs from the last commit.
-        folders: Folders with nothing in them that git tracks.
-        objects: The contents of `places`, to be written with it.
-        instead_of: The commit of a baseline that shall stay no longer.
-        author: The author for commits if git has no identity configured.
+    It replaces the baseline whose commit is `instead_of`; without that the run must have none.
     """
-    tree, head = status.tree, status.commit
-    entries = {f"staged/{path}": place.index for path, place in places.items()}
-    data = {path: place.to_json() for path, place in places.items()}
-    about = {"head": head, "places": data, "folders": folders, "author": author}
+    run, head, states = baseline.run, baseline.head, baseline.states
+    about = {
+        "head": head,
+        "places": {path: state.to_json() for path, state in states.items()},
+        "folders": baseline.folders,
+        "author": baseline.author,
+    }
+    entries = {f"staged/{path}": state.index for path, state in states.items()}
     record = add_record(objects, about, entries)
     with reading(tree) as reader:
-        whole = _whole(reader, objects, head, {path: each.tree for path, each in places.items()})
+        whole = _whole(reader, objects, head, {path: each.tree for path, each in states.items()})
         # The time, so that two baselines of the same second differ.
         facts = {"baseline": run, "at": time.time(), "record": record}
         commit = _add_commit(objects, whole, [head, record], facts)
         objects.write()
         ref = f"{ROOT}/{run}/baseline"
-        tree.git.run("update-ref", "--", ref, commit, instead_of or tree.git.nothing)
+        tree.git.run("update-ref", "--", ref, commit, instead_of or tree.git.null_id)
         reader.moved(ref, commit)
-    return Baseline(
-        run=run, head=head, commit=commit, places=places, folders=folders, author=author
-    )
+    return replace(baseline, commit=commit)
 
 
 def load_baseline(tree: Tree, run: str) -> Baseline | None:
     """The baseline of a run, if one was recorded."""
     with reading(tree) as reader:
-        tip = reader.find(f"{ROOT}/{checked_name(run)}/baseline")
-        if tip is None:
+        found = reader.find(f"{ROOT}/{checked_name(run)}/baseline")
+        if found is None:
             return None
-        data = _record(reader, _facts(tip.content)["record"])
-    places = {inside(path): FileState.from_json(each) for path, each in data["places"].items()}
-    folders = tuple(inside(each) for each in data.get("folders", ()))
-    author = data.get("author", "")
+        commit, content = found
+        data = _record(reader, _facts(content)["record"])
+    states = data["places"].items()
     return Baseline(
-        run=run, head=data["head"], commit=tip.oid, places=places, folders=folders, author=author
+        run=run,
+        head=data["head"],
+        commit=commit,
+        states={checked_path(path): FileState.from_json(each) for path, each in states},
+        folders=tuple(checked_path(each) for each in data.get("folders", ())),
+        author=data.get("author", ""),
     )
 
 
-def write_record(
-    status: TreeStatus,
-    run: str,
-    mode: Mode,
-    objects: Objects,
-    *,
-    moves: tuple[Move, ...],
-    left: tuple[LeftPath, ...],
-    folders: tuple[str, ...] = (),
-    folder: str = "",
-    since: str = "",
-    words: str = "",
-    prefix: str = "",
-    author: str = "",
-) -> SetAside:
-    """Record what is to be set aside; from here on its contents are reachable.
+def write_record(tree: Tree, aside: SetAside, objects: Objects) -> SetAside:
+    """Record what is to be set aside; returns it with its number and commit.
 
-    Args:
-        status: The tree that it is taken from, as it is.
-        run: Whose it is.
-        mode: How it is set aside.
-        objects: The contents of `moves`, to be written with it.
-        moves: What is set aside.
-        left: What is not.
-        folders: Folders that are kept even if empty.
-        folder: Where it will be given back, if not in `tree`.
-        since: The baseline of the agent's own tree that it is taken from.
-        words: What a commit will say.
-        prefix: Stands before it.
-        author: The author if git has no identity configured.
+    From here on the contents of its files, in `objects`, are reachable.
     """
-    tree, head = status.tree, status.commit
+    run, head, moves = aside.run, aside.head, aside.moves
     with reading(tree) as reader:
-        taken = [each.number for each in _numbers(reader, run) if each.run == run]
-        aside = SetAside(
-            run=run,
-            number=1 + max(taken, default=0),
-            mode=mode,
-            folder=folder or tree.folder,
-            head=head,
-            branch=status.branch,
-            at=time.time(),
-            moves=moves,
-            left=left,
-            folders=folders,
-            since=since,
-            words=words,
-            prefix=prefix,
-            author=author,
-        )
+        taken = [number for whose, number, _ in _numbers(reader, run) if whose == run]
+        aside = replace(aside, number=1 + max(taken, default=0))
         entries: dict[str, TreeEntry | None] = {}
         for move in moves:
             entries[f"base/{move.path}"] = move.base.tree
@@ -208,10 +229,10 @@ def write_record(
             entries[f"staged-base/{move.path}"] = move.base.index
         record = add_record(objects, aside.to_json(), entries)
         whole = _whole(reader, objects, head, {move.path: move.aside.tree for move in moves})
-        facts = {"run": run, "number": aside.number, "mode": mode, "state": "prepared"}
+        facts = {"run": run, "number": aside.number, "mode": aside.mode, "state": "prepared"}
         commit = _add_commit(objects, whole, [head, record], {**facts, "record": record})
         objects.write()
-        tree.git.run("update-ref", "--", aside.ref, commit, tree.git.nothing)
+        tree.git.run("update-ref", "--", aside.ref, commit, tree.git.null_id)
         reader.moved(aside.ref, commit)
     return replace(aside, commit=commit, tip=commit)
 
@@ -225,18 +246,10 @@ def set_state(
     plan: str = "",
     objects: Objects | None = None,
 ) -> SetAside:
-    """Move the record to a new state, atomically.
+    """Move a record to a new state, atomically; raises `ConcurrentUpdate` if another process did.
 
-    Args:
-        tree: Any work tree of the repository.
-        aside: As it was last read.
-        state: The new state.
-        made: A commit or branch that came of it.
-        plan: A record of what is about to be done.
-        objects: That record and what belongs to it, to be written with this.
-
-    Raises:
-        Overtaken: Another process was faster.
+    `made` is a commit or branch that came of it, `plan` a record of what is about to be done, which
+    is written with `objects`.
     """
     objects = objects or Objects(tree.store)
     with reading(tree) as reader:
@@ -249,14 +262,14 @@ def set_state(
             parents.append(made)  # stays reachable if the branch is deleted
         tip = _add_commit(objects, whole, parents, facts)
         objects.write()
-        answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
-        if answer.code:
+        done = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
+        if done.code:
             now = reader.find(aside.ref)
-            if now is None or now.oid != aside.tip:
+            if now is None or now[0] != aside.tip:
                 raise ConcurrentUpdate(
                     f"{aside.ref} was moved by another process that is recovering the same run"
                 )
-            raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
+            raise GitError(f"{aside.ref} cannot be moved: {done.text}", done.text)
         reader.moved(aside.ref, tip)
     return replace(aside, state=state, tip=tip, made=made)
 
@@ -271,14 +284,14 @@ def delete_record(tree: Tree, aside: SetAside) -> None:
 def load(tree: Tree, run: str, number: int) -> SetAside | None:
     """Something that was set aside, as it is now."""
     with reading(tree) as reader:
-        tip = reader.find(f"{ROOT}/{checked_name(run)}/{number}")
-        return None if tip is None else _read(reader, _Numbered(run, number, tip.oid))
+        found = reader.find(f"{ROOT}/{checked_name(run)}/{number}")
+        return None if found is None else _read(reader, run, number, found[0])
 
 
 def load_all(tree: Tree, run: str = "") -> list[SetAside]:
     """Everything that was set aside in this repository, or by one run and its agents, in order."""
     with reading(tree) as reader:
-        return [_read(reader, each) for each in _numbers(reader, run)]
+        return [_read(reader, *each) for each in _numbers(reader, run)]
 
 
 def restore_plan(tree: Tree, aside: SetAside) -> dict[str, Any]:
@@ -302,74 +315,55 @@ def _record(reader: ObjectReader, record: str) -> dict[str, Any]:
     return data
 
 
-def drop(tree: Tree, run: str) -> int:
-    """Remove every reference of a run; git sweeps the objects later. How many there were."""
-    return _delete(tree, checked_name(run))
-
-
-def drop_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
-    """Remove the baselines of a run and its agents; what was set aside stays.
-
-    Args:
-        tree: Any work tree of the repository.
-        run: The run.
-        but: Agents whose baseline is still needed, as ``RUN/agents/NAME``.
-    """
-    kept = {f"{ROOT}/{each}/baseline" for each in but}
-    _delete(tree, run, lambda ref: ref.endswith("/baseline") and ref not in kept)
-
-
-def _delete(tree: Tree, run: str, is_meant: Callable[[str], bool] = lambda _: True) -> int:
+def drop(tree: Tree, run: str, is_dropped: Callable[[str], bool] = lambda _: True) -> None:
+    """Remove the references of a run and its agents; git deletes the objects later."""
     with reading(tree) as reader:
-        refs = [ref for ref in reader.refs(_under(run)) if is_meant(ref)]
+        refs = [ref for ref in reader.refs(checked_name(run)) if is_dropped(ref)]
         if refs:
             asked = "".join(f"delete {ref}\n" for ref in refs)
             tree.git.run("update-ref", "--stdin", stdin=asked.encode())
         for ref in refs:
             reader.moved(ref, "")
-    return len(refs)
+
+
+def drop_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
+    """Remove the baselines of a run and its agents, except those of the agents in `but`.
+
+    An agent is named ``RUN/agents/NAME``. What was set aside stays.
+    """
+    kept = {f"{ROOT}/{each}/baseline" for each in but}
+    drop(tree, run, lambda ref: ref.endswith("/baseline") and ref not in kept)
 
 
 def has_baseline(tree: Tree, run: str) -> bool:
     """Whether a run or one of its agents has a baseline."""
     with reading(tree) as reader:
-        return any(ref.endswith("/baseline") for ref in reader.refs(_under(run)))
+        return any(ref.endswith("/baseline") for ref in reader.refs(run))
 
 
-def _under(run: str) -> str:
-    """What the references of a run and its agents, or of all, begin with."""
-    return f"{ROOT}/{checked_name(run)}/" if run else f"{ROOT}/"
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbered:
-    run: str
-    number: int
-    tip: str
-
-
-def _numbers(reader: ObjectReader, run: str) -> list[_Numbered]:
+def _numbers(reader: ObjectReader, run: str) -> list[tuple[str, int, str]]:
+    """Run, number and tip of all that was set aside by a run and its agents, or by all."""
     found = []
-    for ref, tip in reader.refs(_under(run)).items():
+    for ref, tip in reader.refs(run).items():
         name, _, last = ref.removeprefix(f"{ROOT}/").rpartition("/")
         if last.isdigit():
-            found.append(_Numbered(name, int(last), tip))
-    return sorted(found, key=lambda each: (each.run, each.number))
+            found.append((name, int(last), tip))
+    return sorted(found)
 
 
-def _read(reader: ObjectReader, found: _Numbered) -> SetAside:
+def _read(reader: ObjectReader, run: str, number: int, tip: str) -> SetAside:
+    ref = f"{ROOT}/{run}/{number}"
     try:
-        facts = _facts(reader.read(found.tip))
+        facts = _facts(reader.read(tip))
         aside = SetAside.from_json(_record(reader, facts["record"]))
     except (KeyError, TypeError, ValueError) as trouble:
-        name = f"{ROOT}/{found.run}/{found.number}"
-        raise GitError(f"{name} has no record that this mulligan can read") from trouble
-    if (aside.run, aside.number) != (found.run, found.number):
-        raise GitError(f"{ROOT}/{found.run}/{found.number} holds the record of {aside.ref}")
+        raise GitError(f"{ref} has no record that this mulligan can read") from trouble
+    if (aside.run, aside.number) != (run, number):
+        raise GitError(f"{ref} holds the record of {aside.ref}")
     if facts["state"] not in get_args(State):
-        raise GitError(f"{aside.ref}: state {facts['state']!r} is of another version of mulligan")
-    made, first = facts.get("made") or "", facts.get("first") or found.tip
-    return replace(aside, state=facts["state"], commit=first, tip=found.tip, made=made)
+        raise GitError(f"{ref}: state {facts['state']!r} is of another version of mulligan")
+    made, first = facts.get("made") or "", facts.get("first") or tip
+    return replace(aside, state=facts["state"], commit=first, tip=tip, made=made)
 
 
 def _whole(

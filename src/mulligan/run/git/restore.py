@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 from .apply import PathStep, apply_steps
 from .files import FILE, PROGRAM, TreeEntry
 from .objects import Objects
-from .record import SetAside
+from .record import SetAside, entry_from_json, entry_to_json
 from .refs import add_record, load, reading, restore_plan, set_state
 
 if TYPE_CHECKING:
@@ -25,45 +25,27 @@ if TYPE_CHECKING:
     from .status import TreeStatus
     from .tree import Tree
 
-__all__ = ("Conflict", "RestoreResult", "continue_restore", "restore_paths")
+__all__ = ("Conflict", "RestoreResult", "restore_paths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """A path that could not be given back.
-
-    Args:
-        path: In the tree.
-        reason: Why, in a clause.
-        command: What prints the version that was set aside; empty if that was a deletion.
-    """
+    """A path that could not be given back."""
 
     path: str
-    reason: str
-    command: str
-
-    def to_json(self) -> dict[str, str]:
-        """Plain data for a record."""
-        return {"path": self.path, "reason": self.reason, "command": self.command}
+    reason: str  # in a clause
+    command: str  # prints the version that was set aside; empty if that was a deletion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
-    """What giving back has done, or would do.
+    """What giving back has done, or would do."""
 
-    Args:
-        aside: What was set aside, as it is now.
-        paths: What is back.
-        merged: Paths among them that have newer changes, too: other lines of the same file.
-        conflicts: What is not back.
-        unstaged: What is back but not staged as it was: something else is staged by now.
-    """
-
-    aside: SetAside
-    paths: tuple[str, ...] = ()
-    merged: tuple[str, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    unstaged: tuple[str, ...] = ()
+    aside: SetAside  # as it is now
+    paths: tuple[str, ...] = ()  # given back
+    merged: tuple[str, ...] = ()  # those with newer changes, too, in other lines of the file
+    conflicts: tuple[Conflict, ...] = ()  # not given back
+    unstaged: tuple[str, ...] = ()  # given back, not staged as before: something else is staged
 
     @property
     def is_whole(self) -> bool:
@@ -77,7 +59,7 @@ def restore_paths(
     """Give back; see `mulligan.run.git.restore_changes`."""
     aside = load(tree, aside.run, aside.number) or aside
     if aside.state == "returning" and not is_rehearsal:
-        return continue_restore(tree, aside)
+        return _continue(tree, aside)
     if aside.state in {"returned", "committed", "kept"}:
         return RestoreResult(aside=aside)
     objects = Objects(tree.store)
@@ -91,20 +73,14 @@ def restore_paths(
     return _done(tree, announced, steps, plan)
 
 
-def continue_restore(tree: Tree, aside: SetAside) -> RestoreResult:
+def _continue(tree: Tree, aside: SetAside) -> RestoreResult:
     """Finish the plan that a process recorded before it died."""
     data = restore_plan(tree, aside)
     moves = {move.path: move for move in aside.moves}
-    steps = [
-        PathStep(
-            path=each["path"],
-            before=_entry(each["before"]),
-            after=_entry(each["after"]),
-            permissions=moves[each["path"]].aside.permissions,
-            staged=_staged(aside, moves[each["path"]]),
-        )
-        for each in data["steps"]
-    ]
+    steps = []
+    for each in data["steps"]:
+        before, after = entry_from_json(each["before"]), entry_from_json(each["after"])
+        steps.append(_step(aside, moves[each["path"]], before, after))
     plan = RestoreResult(
         aside=aside,
         paths=tuple(step.path for step in steps),
@@ -117,22 +93,20 @@ def continue_restore(tree: Tree, aside: SetAside) -> RestoreResult:
 
 def _done(tree: Tree, aside: SetAside, steps: list[PathStep], plan: RestoreResult) -> RestoreResult:
     late = apply_steps(tree, steps, aside.folders)
-    conflicts = (
-        *plan.conflicts,
-        *(_conflict(aside, path, "it was changed meanwhile") for path in late),
-    )
+    conflicts = [*plan.conflicts]
+    conflicts += [_conflict(aside, path, "it was changed meanwhile") for path in late]
     return replace(
         plan,
         aside=set_state(tree, aside, "partly" if conflicts else "returned"),
         paths=tuple(path for path in plan.paths if path not in late),
-        conflicts=conflicts,
+        conflicts=tuple(conflicts),
     )
 
 
 def _plan(
     tree: Tree, aside: SetAside, status: TreeStatus, objects: Objects
 ) -> tuple[list[PathStep], RestoreResult]:
-    """What to do at each path; whatever is overwritten is stored first, in `objects`."""
+    """What to do at each path; contents that get overwritten are added to `objects`."""
     steps: list[PathStep] = []
     merged: list[str] = []
     conflicts: list[Conflict] = []
@@ -146,19 +120,10 @@ def _plan(
                 continue
             goal = both
             merged.append(move.path)
-        staged = _staged(aside, move)
-        steps.append(
-            PathStep(
-                path=move.path,
-                before=now,
-                after=goal,
-                permissions=move.aside.permissions,
-                staged=staged,
-            )
-        )
-        index = status.index(move.path)
-        known = [(each.index, each.is_intended) for each in (move.base, move.aside)]
-        if staged is not None and index not in known:
+        step = _step(aside, move, now, goal)
+        steps.append(step)
+        known = (move.base.staged, move.aside.staged)
+        if step.staged is not None and status.index(move.path) not in known:
             unstaged.append(move.path)
     plan = RestoreResult(
         aside=aside,
@@ -170,9 +135,17 @@ def _plan(
     return steps, plan
 
 
-def _staged(aside: SetAside, move: Move) -> Any:
-    # What an agent staged in its own tree does not apply to the user's index.
-    return None if aside.mode == "worktree" else (move.base, move.aside)
+def _step(
+    aside: SetAside, move: Move, before: TreeEntry | None, after: TreeEntry | None
+) -> PathStep:
+    return PathStep(
+        path=move.path,
+        before=before,
+        after=after,
+        permissions=move.aside.permissions,
+        # What an agent staged in its own tree does not apply to the user's index.
+        staged=None if aside.mode == "worktree" else (move.base, move.aside),
+    )
 
 
 def _recorded(objects: Objects, steps: list[PathStep], plan: RestoreResult) -> str:
@@ -183,18 +156,22 @@ def _recorded(objects: Objects, steps: list[PathStep], plan: RestoreResult) -> s
             entries[f"merged/{step.path}"] = step.after
     data = {
         "steps": [
-            {"path": each.path, "before": _plain(each.before), "after": _plain(each.after)}
+            {
+                "path": each.path,
+                "before": entry_to_json(each.before),
+                "after": entry_to_json(each.after),
+            }
             for each in steps
         ],
         "merged": plan.merged,
-        "conflicts": [each.to_json() for each in plan.conflicts],
+        "conflicts": [asdict(each) for each in plan.conflicts],
         "unstaged": plan.unstaged,
     }
     return add_record(objects, data, entries)
 
 
 def _merged(tree: Tree, move: Move, now: TreeEntry | None, objects: Objects) -> TreeEntry | None:
-    """Both changes in one file, in `objects`; None if they touch the same lines, or are no text."""
+    """Both changes in one file, added to `objects`; None if they touch the same lines."""
     base, theirs = move.base.tree, move.aside.tree
     if not (now and base and theirs and now.is_file and base.is_file and theirs.is_file):
         return None
@@ -202,7 +179,7 @@ def _merged(tree: Tree, move: Move, now: TreeEntry | None, objects: Objects) -> 
     place = tree.files.place(move.path)
     with open(place, "rb") as file:
         ours = file.read()
-    if tree.files.name(ours) != now.oid:
+    if tree.files.oid_of(ours) != now.oid:
         return None
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder, reading(tree) as reader:
         contents = {"now": ours, "base": reader.read(base.oid), "aside": reader.read(theirs.oid)}
@@ -210,11 +187,11 @@ def _merged(tree: Tree, move: Move, now: TreeEntry | None, objects: Objects) -> 
         for name, content in zip(names, contents.values(), strict=True):
             with open(name, "wb") as file:
                 file.write(content)
-        answer = tree.git.ask("merge-file", "-p", "-q", "--", *names)
-    if answer.code:
+        done = tree.git.ask("merge-file", "-p", "-q", "--", *names)
+    if done.code:  # the same lines, or not text
         return None
     objects.blob(ours)
-    return TreeEntry(PROGRAM if mode == PROGRAM else FILE, objects.blob(answer.out))
+    return TreeEntry(PROGRAM if mode == PROGRAM else FILE, objects.blob(done.out))
 
 
 def _why(now: TreeEntry | None, goal: TreeEntry | None) -> str:
@@ -227,11 +204,3 @@ def _conflict(aside: SetAside, path: str, reason: str) -> Conflict:
     is_there = any(move.path == path and move.aside.tree for move in aside.moves)
     command = f"git show {shlex.quote(f'{aside.commit}:{path}')}" if is_there else ""
     return Conflict(path=path, reason=reason, command=command)
-
-
-def _plain(entry: TreeEntry | None) -> list[str] | None:
-    return None if entry is None else [entry.mode, entry.oid]
-
-
-def _entry(data: list[str] | None) -> TreeEntry | None:
-    return None if data is None else TreeEntry(*data)

@@ -18,19 +18,12 @@ HEAD_BYTES = 8192
 
 
 class Secret(NamedTuple):
-    """A pattern for names, in lower case, with what such files hold.
+    """A pattern for names, in lower case, with what such files hold."""
 
-    Args:
-        pattern: For the file's name, or for its whole path if it contains a slash.
-        reason: What it usually holds.
-        content: If given, the file counts only if this is found near its beginning.
-        excepted: Names that are meant to be shared.
-    """
-
-    pattern: str
+    pattern: str  # for the file's name, or for its whole path if it contains a slash
     reason: str
-    content: str = ""
-    excepted: tuple[str, ...] = ()
+    content: str = ""  # if given, the file counts only if this is found near its beginning
+    excepted: tuple[str, ...] = ()  # names that are meant to be shared
 
 
 _SHARED = ("*.example", "*.sample", "*.template", "*.dist", "*.defaults", "*.schema")
@@ -92,12 +85,7 @@ _KEY_INSIDE = re.compile(rb"\A\s*-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)
 
 
 def why_secret(path: str, head: bytes = b"") -> str:
-    """What makes the file look like a secret, or nothing.
-
-    Args:
-        path: Its path in the tree, with slashes.
-        head: Its first bytes; without them only names are judged.
-    """
+    """What makes the file look like a secret, by its path and first bytes; empty if nothing."""
     whole = path.lower()
     name = whole.rpartition("/")[2]
     for secret in SECRETS:

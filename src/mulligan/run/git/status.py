@@ -40,32 +40,21 @@ _SUBMODULE = "160000"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeStatus:
-    """A look at the tree.
-
-    Args:
-        tree: The tree.
-        commit: The commit that is checked out; empty on a branch without a commit.
-        branch: The branch that is checked out; empty for a detached HEAD.
-        head: Every file of the last commit.
-        dirty: Paths that differ from it, or are unknown to it.
-        untracked: Those that git does not track.
-        left: Paths that differ and may not be touched.
-        unresolved: Paths with an unresolved conflict.
-    """
+    """The state of a tree, as git saw it when it was asked."""
 
     tree: Tree
-    commit: str
-    branch: str
-    head: Mapping[str, TreeEntry]
-    dirty: tuple[str, ...]
+    commit: str  # that is checked out; empty on a branch without a commit
+    branch: str  # that is checked out; empty for a detached HEAD
+    head: Mapping[str, TreeEntry]  # every file of the last commit
+    dirty: tuple[str, ...]  # paths that differ from it, or are unknown to it
     untracked: frozenset[str]
-    left: tuple[LeftPath, ...]
-    unresolved: tuple[str, ...]
+    left: tuple[LeftPath, ...]  # paths that differ and may not be touched
+    unresolved: tuple[str, ...]  # paths with an unresolved conflict
     _staged: dict[str, tuple[TreeEntry | None, bool]] = field(repr=False)
 
     @classmethod
     def of(cls, tree: Tree) -> TreeStatus:
-        """Look now."""
+        """Ask git now."""
         lines = tree.git.fields(
             *("status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
             *("--untracked-files=all", "--ignored=no", "--ignore-submodules=none"),
@@ -116,11 +105,7 @@ class TreeStatus:
 
     @classmethod
     def checked(cls, tree: Tree) -> TreeStatus:
-        """Look whether something may be set aside now.
-
-        Raises:
-            GitRefused: Something is under way, or paths are unresolved, or git is running.
-        """
+        """The status; raises `GitRefused` while setting files aside would break an operation."""
         for name, what, how in _UNDER_WAY:
             if os.path.exists(os.path.join(tree.repository, name)):
                 raise GitRefused(f"{presentable(tree.folder)}: {what} is under way; {how} first")
@@ -138,7 +123,7 @@ class TreeStatus:
             return self._staged[path]
         return (None if path in self.untracked else self.head.get(path)), False
 
-    def place(self, path: str) -> FileState:
+    def state(self, path: str) -> FileState:
         """Both contents of `path`; reads the file."""
         index, is_intended = self.index(path)
         return FileState(

@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from ...core.redaction import presentable
 from ...errors import GitRefused
@@ -32,63 +31,42 @@ _LENT = "lent"
 _OLDEST = (2, 26)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tree:
-    """A work tree with its repository.
+    """A work tree with its repository."""
 
-    Args:
-        folder: The top folder of the work tree.
-        repository: Its ``.git`` folder; for a linked work tree, its own part of it.
-        common: The ``.git`` folder that all work trees of the repository share.
-        git: Git in `folder`.
-        store: Git for objects and references alone. Its working directory is not in a tree, so it
-            holds up no other git.
-        scratch: A private folder beside the repository's own files; its contents may be deleted.
-        files: The files in `folder`.
-        ignores_case: Whether names that differ only in case are one file here.
-    """
+    folder: str  # the top folder of the work tree
+    repository: str  # its ``.git`` folder; for a linked work tree, its own part of it
+    common: str  # the ``.git`` folder that all work trees of the repository share
+    algorithm: str  # of ids: ``sha1`` or ``sha256``
+    ignores_case: bool  # names that differ only in case are one file here
+    git: Git = field(init=False)  # in `folder`
+    store: Git = field(init=False)  # for objects and references; its cwd holds up no other git
+    scratch: str = field(init=False)  # a private folder; its contents may be deleted
+    files: TreeFiles = field(init=False)
 
-    folder: str
-    repository: str
-    common: str
-    git: Git
-    store: Git
-    scratch: str
-    files: TreeFiles
-    ignores_case: bool = False
+    def __post_init__(self) -> None:
+        null_id = "0" * (64 if self.algorithm == "sha256" else 40)
+        scratch = os.path.join(self.repository, "mulligan")
+        is_lent = os.path.exists(os.path.join(scratch, _LENT))
+        files = TreeFiles(self.folder, scratch, self.algorithm, is_durable=not is_lent)
+        object.__setattr__(self, "git", Git(self.folder, null_id=null_id))
+        object.__setattr__(self, "store", Git(os.sep, (("GIT_DIR", self.common),), null_id))
+        object.__setattr__(self, "scratch", scratch)
+        object.__setattr__(self, "files", files)
 
     @classmethod
     def find(cls, folder: str | os.PathLike[str] = ".") -> Tree:
-        """The work tree that `folder` is in.
-
-        Raises:
-            GitRefused: It is in none, or git does not trust it, or is too old.
-        """
+        """The work tree that `folder` is in; refused if it is in none, or git is too old."""
         asked = os.path.abspath(folder)
-        _check_version()
-        known = _known.get(asked)
-        if known is None or known.stamp != _stamp(asked, known.top, known.common):
-            known = _known[asked] = _found(asked)
+        _check_version(os.environ.get("PATH", ""))
+        tree, stamp = _known.get(asked, (None, ()))
+        if tree is None or stamp != _stamp(asked, tree.folder, tree.common):
+            tree = _found(asked)
+            _known[asked] = tree, _stamp(asked, tree.folder, tree.common)
             if len(_known) > _MOST_KNOWN:
                 del _known[next(iter(_known))]
-        nothing = "0" * (64 if known.algorithm == "sha256" else 40)
-        scratch = os.path.join(known.repository, "mulligan")
-        files = TreeFiles(
-            root=known.top,
-            scratch=scratch,
-            algorithm=known.algorithm,
-            is_durable=not os.path.exists(os.path.join(scratch, _LENT)),
-        )
-        return cls(
-            folder=known.top,
-            repository=known.repository,
-            common=known.common,
-            git=Git(known.top, nothing=nothing),
-            store=Git(os.sep, (("GIT_DIR", known.common),), nothing),
-            scratch=scratch,
-            files=files,
-            ignores_case=known.ignores_case,
-        )
+        return tree
 
     def new_linked(self, place: str) -> Tree:
         """The linked work tree that git has just made at `place`, for an agent to be lent."""
@@ -98,21 +76,15 @@ class Tree:
         private_folder(Path(scratch))
         with open(os.path.join(scratch, _LENT), "wb"):
             pass
-        facts = (place, repository, self.common, self.files.algorithm, self.ignores_case)
-        _known[place] = _Known(*facts, _stamp(place, place, self.common))
-        return Tree.find(place)
+        tree = Tree(place, repository, self.common, self.algorithm, self.ignores_case)
+        _known[place] = tree, _stamp(place, place, self.common)
+        return tree
 
     @property
     def head(self) -> str:
         """The commit that is checked out; empty on a branch without a commit."""
-        answer = self.git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        return answer.out.decode().strip()
-
-    @property
-    def branch(self) -> str:
-        """The branch that is checked out; empty for a detached HEAD."""
-        answer = self.git.ask("symbolic-ref", "--quiet", "--short", "HEAD")
-        return os.fsdecode(answer.out.removesuffix(b"\n"))
+        found = self.git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        return found.out.decode().strip()
 
     def ignores(self, path: str) -> bool:
         """Whether git ignores `path`."""
@@ -121,18 +93,8 @@ class Tree:
         return git.ask("check-ignore", "--quiet", "--", f"./{path}").code == 0
 
 
-class _Known(NamedTuple):
-    """What git says about a folder, and what that depends on."""
-
-    top: str
-    repository: str
-    common: str
-    algorithm: str
-    ignores_case: bool
-    stamp: tuple[object, ...]
-
-
-_known: dict[str, _Known] = {}
+# Folders that were asked for, with what the answer depends on.
+_known: dict[str, tuple[Tree, tuple[object, ...]]] = {}
 _MOST_KNOWN = 64
 
 
@@ -159,16 +121,14 @@ def _stamp(asked: str, top: str, common: str) -> tuple[object, ...]:
     return (*found, inner)
 
 
-def _found(asked: str) -> _Known:
+def _found(asked: str) -> Tree:
     git, shown = Git(asked), presentable(asked)
     inside = git.ask("rev-parse", *_INSIDE, *_ABOUT)
     words = os.fsdecode(inside.out).split("\n")[:-1]
     if len(words) < len(_INSIDE):
-        raise GitRefused(
-            f"{shown}: {_first_line(inside.words)}; run `git init` there, "
-            f"or leave git recovery off",
-            inside.words,
-        )
+        why = inside.text.removeprefix("fatal: ").strip() or "git does not know this folder"
+        message = f"{shown}: {why}; run `git init` there, or leave git recovery off"
+        raise GitRefused(message, inside.text)
     in_tree, is_bare = words[: len(_INSIDE)]
     if in_tree != "true":
         found = "a bare repository" if is_bare == "true" else "inside a .git folder"
@@ -178,15 +138,8 @@ def _found(asked: str) -> _Known:
         words = [git.line("rev-parse", each) for each in _ABOUT]
     top, algorithm, repository, common = words
     common = os.path.realpath(os.path.join(asked, common))
-    stamp = _stamp(asked, top, common)
-    return _Known(
-        top=top,
-        repository=os.path.realpath(repository),
-        common=common,
-        algorithm=algorithm,
-        ignores_case=_ignores_case(common, stamp[1:2]),
-        stamp=stamp,
-    )
+    ignores_case = _ignores_case(common, _stamp(asked, top, common)[1:2])
+    return Tree(top, os.path.realpath(repository), common, algorithm, ignores_case)
 
 
 @lru_cache(maxsize=8)
@@ -196,17 +149,9 @@ def _ignores_case(common: str, stamp: tuple[object, ...]) -> bool:  # noqa: ARG0
 
 
 @lru_cache(maxsize=8)
-def _version(path: str) -> str:  # noqa: ARG001 -- which git is found depends on it
-    return Git(os.curdir).ask("--version").out.decode("utf-8", "replace")
-
-
-def _check_version() -> None:
-    said = _version(os.environ.get("PATH", ""))
+def _check_version(path: str) -> None:  # noqa: ARG001 -- which git is found depends on it
+    said = Git(os.curdir).ask("--version").out.decode("utf-8", "replace")
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise GitRefused(f"git {oldest} or newer is needed; found {presentable(said)!r}")
-
-
-def _first_line(words: str) -> str:
-    return words.removeprefix("fatal: ").strip() or "git does not know this folder"

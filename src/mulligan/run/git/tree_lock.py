@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ("leased", "lock_file", "locked")
 
-# How long another process may hold the lock without a sign of life, and how often it gives one.
+# Seconds that another process may hold the lock without a heartbeat, and between two heartbeats.
 _PATIENCE, _BEAT = 60.0, 1.0
-# How soon a free lock, or a request to stop, is seen.
-_GLANCE = 0.02
+# Seconds between two looks for a free lock, or a request to stop.
+_POLL = 0.02
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -43,7 +43,7 @@ class _Queue:
 
     def __init__(self) -> None:
         self.line: deque[threading.Event] = deque()
-        self.beat = 0.0  # the last sign of life of another process
+        self.beat = 0.0  # the last heartbeat of another process
         self.seen = 0.0  # when it was first seen, by our clock
 
 
@@ -57,7 +57,7 @@ def locked(tree: Tree) -> Iterator[None]:
 
     Raises:
         GitRefused: Another process holds the lock, and has shown no progress for a minute.
-        GitStopped: We were told to stop while we waited.
+        GitStopped: A stop was requested while we waited.
         GitError: A file could not be read or written.
     """
     private_folder(Path(tree.scratch))
@@ -84,16 +84,7 @@ def _sweep(scratch: str) -> None:
 
 @contextmanager
 def lock_file(place: str, folder: str) -> Iterator[None]:
-    """Hold a lock in this block.
-
-    Args:
-        place: The lock's file, in a private folder.
-        folder: The work tree that it stands for.
-
-    Raises:
-        GitRefused: Another process holds it, and has shown no progress for a minute.
-        GitStopped: We were told to stop while we waited.
-    """
+    """Hold the lock in the file `place`, for the work tree `folder`; raises as `locked` does."""
     with _turn(place) as queue:
         handle = os.open(place, _FLAGS, 0o600)
         try:
@@ -121,7 +112,7 @@ def _turn(place: str) -> Iterator[_Queue]:
         if queue.line[0] is mine:
             mine.set()
     try:
-        while not mine.wait(_GLANCE):
+        while not mine.wait(_POLL):
             check_stop("waiting for the tree")
         yield queue
     finally:
@@ -142,20 +133,17 @@ def _wait(handle: int, queue: _Queue, folder: str) -> None:
             if beat != queue.beat:
                 queue.beat, queue.seen = beat, now
             if now - queue.seen > _PATIENCE:
-                raise GitRefused(_refusal(handle, folder)) from None
-            pause(_GLANCE, "waiting for the tree")
+                pid = os.pread(handle, 20, 0).decode("ascii", "replace")
+                who = f"process {pid}" if pid.isdigit() else "another process"
+                raise GitRefused(
+                    f"{presentable(folder)}: {who} is setting files aside there, and has shown no "
+                    f"progress for {_PATIENCE:.0f} s; let it go on (kill -CONT) or end it, and try "
+                    f"again"
+                ) from None
+            pause(_POLL, "waiting for the tree")
         else:
             queue.beat = 0.0
             return
-
-
-def _refusal(handle: int, folder: str) -> str:
-    pid = os.pread(handle, 20, 0).decode("ascii", "replace")
-    who = f"process {pid}" if pid.isdigit() else "another process"
-    return (
-        f"{presentable(folder)}: {who} is setting files aside there, and has shown no progress for "
-        f"{_PATIENCE:.0f} s; let it go on (kill -CONT) or end it, and try again"
-    )
 
 
 @contextmanager
@@ -182,13 +170,7 @@ def leased(tree: Tree, run: str, *, is_shared: bool = False) -> Iterator[None]:
     """Hold `tree` for as long as a run works in it; the kernel releases it if the process dies.
 
     Two runs in one tree cannot tell their edits apart: a retry of one would set aside what the
-    other has just written.
-
-    Args:
-        tree: The tree.
-        run: The run that works in it.
-        is_shared: Whether other shared holders are allowed: runs that only deliver changes from
-            trees of their own.
+    other has just written. Runs that only deliver changes from trees of their own may share it.
 
     Raises:
         TreeBusy: Another run works there. One that is stopped, but not dead, still does.

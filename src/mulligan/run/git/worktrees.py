@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -19,8 +20,9 @@ from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import PathStep, apply_steps
 from .baseline import changes, read_states, record_baseline, smudged, untracked_folders
+from .command import null_terminated
 from .objects import Objects, entries_of
-from .record import OPEN, FileState, LeftPath, Move
+from .record import OPEN, FileState, LeftPath, Move, SetAside
 from .refs import (
     add_record,
     checked_name,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .files import TreeEntry
-    from .record import Baseline, Mode, SetAside, State
+    from .record import Baseline, Mode, State
 
 __all__ = (
     "AgentWorktree",
@@ -66,13 +68,7 @@ _GONE = ".gone-"
 
 
 def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: int) -> str:
-    """Why this mode cannot be used in a phase, or nothing.
-
-    Args:
-        mode: The mode of the phase.
-        is_parallel: Whether its agents run at the same time.
-        agents: How many share one tree.
-    """
+    """Why this mode cannot be used by so many agents in one tree; empty if it can."""
     if is_parallel and agents > 1 and mode not in {"worktree", "off"}:
         return (
             f"git mode {mode!r} needs a tree for one agent at a time, and {agents} run in "
@@ -83,19 +79,12 @@ def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentWorktree:
-    """A work tree that was lent to an agent.
-
-    Args:
-        run: Whose run it is.
-        agent: The agent that works in it.
-        folder: Where it is.
-        owner: The user's tree.
-    """
+    """A work tree that was lent to an agent."""
 
     run: str
     agent: str
-    folder: str
-    owner: str
+    folder: str  # where it is
+    owner: str  # the user's tree
 
     @property
     def key(self) -> str:
@@ -110,22 +99,14 @@ class AgentWorktree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorktreeMerge:
-    """What became of an agent's changes.
+    """What became of an agent's changes."""
 
-    Args:
-        given: What was given to the user's tree, with conflicts; None if nothing was changed, or
-            all is kept.
-        branch: The branch on which the changes are kept, if they are.
-        folder: The agent's folder, if it was not removed because work in it would be lost.
-        left: The paths of that work.
-        is_gone: Whether another program removed the folder: uncommitted work is lost, commits are
-            not in the user's tree.
-    """
-
+    # What was given to the user's tree, with conflicts; None if nothing changed, or all is kept.
     given: RestoreResult | None = None
-    branch: str = ""
-    folder: str = ""
-    left: tuple[LeftPath, ...] = ()
+    branch: str = ""  # on which the changes are kept, if they are
+    folder: str = ""  # the agent's, if it was not removed because work in it would be lost
+    left: tuple[LeftPath, ...] = ()  # the paths of that work
+    # Another program removed the folder: uncommitted work is lost, commits are not in the tree.
     is_gone: bool = False
 
 
@@ -133,13 +114,9 @@ def add_worktree(tree: Tree, run: str, agent: str, *, under: str = "") -> AgentW
     """A work tree for `agent`, a copy of the user's tree now. Idempotent, until it is taken back.
 
     A folder that stayed when it was taken back is lent again unchanged, with a new baseline.
-    Ignored files (installed packages, ``.env``) are not in it; git does not know them.
-
-    Args:
-        tree: The user's tree.
-        run: The run.
-        agent: The agent; no two agents of a run have one name, whatever their phase.
-        under: A private folder; one in Mulligan's home by default.
+    Ignored files (installed packages, ``.env``) are not in it; git does not know them. No two
+    agents of a run have one name, whatever their phase. The tree is made in `under`, a private
+    folder; one in Mulligan's home by default.
 
     Raises:
         GitRefused: There is no commit to start from, something is under way, or the tree
@@ -171,14 +148,14 @@ def _add(tree: Tree, worktree: AgentWorktree) -> AgentWorktree:
                 f"{presentable(tree.folder)} has no commit yet, and a work tree needs one; "
                 f"commit something first"
             )
-        places = read_states(tree, status.dirty, status, objects)
+        states = read_states(tree, status.dirty, status, objects)
         objects.write()
         folders = untracked_folders(tree)
         private_folder(Path(place).parent)
         tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, status.commit)
     # The lock on the user's tree is released here: the rest happens in the agent's own tree.
     own = tree.new_linked(place)
-    _copy_changes(own, places, status.head)
+    _copy_changes(own, states, status.head)
     for each in folders:
         own.files.make_folder(each)
     record_baseline(own, worktree.key, folders=folders)
@@ -202,9 +179,7 @@ def merge_worktree(worktree: AgentWorktree, *, is_kept: bool = False) -> Worktre
     folder, and the folder with it; caches go. What is changed in a folder that stayed is given
     the next time.
 
-    Args:
-        worktree: The agent's.
-        is_kept: Keep the changes on a branch, and leave the user's tree alone.
+    With `is_kept`, the changes are kept on a branch, and the user's tree is left alone.
     """
     tree = Tree.find(worktree.owner)
     with reading(tree):
@@ -244,13 +219,9 @@ def _merge(tree: Tree, worktree: AgentWorktree, *, is_kept: bool) -> WorktreeMer
         with locked(tree):
             status = TreeStatus.checked(tree)
             given = restore_paths(tree, aside, status, is_partial=False, is_rehearsal=False)
-    if given is not None and given.is_whole:
-        return _removed(tree, worktree, WorktreeMerge(given=given))
-    branch = (
-        _keep(worktree, aside, ())
-        if given is None
-        else _keep(worktree, given.aside, given.conflicts)
-    )
+        if given.is_whole:
+            return _removed(tree, worktree, WorktreeMerge(given=given))
+    branch = _keep(worktree, given or RestoreResult(aside=aside))
     return _removed(tree, worktree, WorktreeMerge(given=given, branch=branch))
 
 
@@ -305,71 +276,63 @@ def _keep_commits(tree: Tree, worktree: AgentWorktree, baseline: Baseline) -> Wo
         return WorktreeMerge()
     if not _exists(tree, worktree.branch):
         branch = f"refs/heads/{worktree.branch}"
-        tree.git.run("update-ref", "--", branch, commit, tree.git.nothing)
+        tree.git.run("update-ref", "--", branch, commit, tree.git.null_id)
     return WorktreeMerge(branch=worktree.branch, is_gone=True)
 
 
 def agent_worktrees(tree: Tree, run: str = "") -> list[AgentWorktree]:
-    """The trees that agents have in this repository: at work, or left by one that failed.
-
-    Args:
-        tree: Where their changes would come, if they were taken back.
-        run: Only those of this run, or of one of its agents.
-    """
+    """The trees that agents of all runs, of a run or of ``RUN/agents/NAME`` have: used or left."""
     found = []
     for place, _ in _linked(tree):
         above, agent = os.path.split(place)
         worktree = AgentWorktree(
             run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder
         )
-        if run in {"", worktree.run, worktree.key} and _is_ours(tree, worktree):
-            found.append(worktree)
+        with suppress(SettingError):  # a folder whose name is not a run id
+            if (
+                run in {"", worktree.run, worktree.key}
+                and os.path.isdir(place)
+                and load_baseline(tree, worktree.key) is not None
+            ):
+                found.append(worktree)
     return found
 
 
-def _is_ours(tree: Tree, worktree: AgentWorktree) -> bool:
-    with suppress(SettingError):  # a folder whose name is not a run id
-        return os.path.isdir(worktree.folder) and load_baseline(tree, worktree.key) is not None
-    return False
-
-
 def _copy_changes(
-    own: Tree, places: Mapping[str, FileState], head: Mapping[str, TreeEntry]
+    own: Tree, states: Mapping[str, FileState], head: Mapping[str, TreeEntry]
 ) -> None:
-    """Make a new work tree what the user's was: with the changes that are not committed."""
-    apply_steps(
-        own,
-        [
-            PathStep(
-                path=path,
-                before=own.files.entry(path),
-                after=place.tree,
-                permissions=place.permissions,
-                staged=(FileState(index=head.get(path)), place),
-            )
-            for path, place in places.items()
-        ],
-    )
+    """Copy the user's uncommitted changes into a new work tree."""
+    steps = [
+        PathStep(
+            path=path,
+            before=own.files.entry(path),
+            after=state.tree,
+            permissions=state.permissions,
+            staged=(FileState(index=head.get(path)), state),
+        )
+        for path, state in states.items()
+    ]
+    apply_steps(own, steps)
 
 
-def _keep(worktree: AgentWorktree, aside: SetAside, conflicts: tuple[Conflict, ...]) -> str:
+def _keep(worktree: AgentWorktree, given: RestoreResult) -> str:
     """Put the changes on a branch, as commits that git would have made: filters applied."""
     own = Tree.find(worktree.folder)
     with locked(own):
-        paths = b"".join(os.fsencode(move.path) + b"\0" for move in aside.moves)
-        aside_index = os.path.join(own.scratch, "tmp-kept")
-        git = own.git.with_variables(GIT_INDEX_FILE=aside_index)
+        index = os.path.join(own.scratch, "tmp-kept")
+        git = own.git.with_variables(GIT_INDEX_FILE=index)
         head = own.head
         git.run("read-tree", head)
+        paths = null_terminated(move.path for move in given.aside.moves)
         options = ("--add", "--remove", "--replace", "-z", "--stdin")
         git.run("update-index", *options, stdin=paths)
         whole = git.line("write-tree", "--missing-ok")
-        os.unlink(aside_index)
+        os.unlink(index)
         branch = _branched(own, worktree, whole, head)
-        why = {"conflicts": [each.to_json() for each in conflicts]}
+        why = {"conflicts": [asdict(each) for each in given.conflicts]}
         objects = Objects(own.store)
         record = add_record(objects, why, {})
-        set_state(own, aside, "kept", made=branch, plan=record, objects=objects)
+        set_state(own, given.aside, "kept", made=branch, plan=record, objects=objects)
     return branch
 
 
@@ -389,7 +352,7 @@ def _branched(own: Tree, worktree: AgentWorktree, whole: str, head: str) -> str:
     objects = Objects(own.store)
     commit = objects.commit(whole, [head], message)
     objects.write()
-    own.git.run("update-ref", "--", f"refs/heads/{branch}", commit, own.git.nothing)
+    own.git.run("update-ref", "--", f"refs/heads/{branch}", commit, own.git.null_id)
     return branch
 
 
@@ -481,14 +444,8 @@ def _record_changes(
     """Record what the agent has done in its tree, unless the last record has the same.
 
     A tree is lent, taken back, and perhaps lent again: each time with a baseline of its own, which
-    every record names. So an earlier record is never mistaken for later work.
-
-    Args:
-        own: The agent's tree.
-        key: What the agent is called, as ``RUN/agents/NAME``.
-        baseline: The tree when it was lent.
-        records: What was recorded since then.
-        folder: Where it will be given back.
+    every record names. So an earlier record is never mistaken for later work. `folder` is the tree
+    that the changes will be given to.
     """
     status, objects = TreeStatus.checked(own), Objects(own.store)
     moves = _moves(own, baseline, records, status, objects)
@@ -500,17 +457,19 @@ def _record_changes(
         last = None
     if not moves:
         return last
-    since = baseline.commit
-    return write_record(
-        status,
-        key,
-        "worktree",
-        objects,
+    aside = SetAside(
+        run=key,
+        number=0,
+        mode="worktree",
+        folder=folder,
+        head=status.commit,
+        branch=status.branch,
+        at=time.time(),
         moves=moves,
         left=status.left,
-        folder=folder,
-        since=since,
+        since=baseline.commit,
     )
+    return write_record(own, aside, objects)
 
 
 def _moves(
@@ -521,18 +480,17 @@ def _moves(
     objects: Objects,
 ) -> tuple[Move, ...]:
     """What the agent has done since it was last given back, its own commits included."""
-    known = dict(baseline.places)
+    known = dict(baseline.states)
     for each in records:
         if each.state == "returned":
             known.update({move.path: move.aside for move in each.moves})
     then = entries_of(own, baseline.head)
     moved = {path for path in {*then, *status.head} if then.get(path) != status.head.get(path)}
-    hands_off = {each.path for each in status.left}
-    paths = sorted({*status.dirty, *moved, *known} - hands_off)
+    untouchable = {each.path for each in status.left}
+    paths = sorted({*status.dirty, *moved, *known} - untouchable)
     now = read_states(own, paths, status, objects)
-    clean: dict[str, TreeEntry] = smudged(
-        own, baseline.head, {p: then[p] for p in paths if p in then and p not in known}, objects
-    )
+    committed = {path: then[path] for path in paths if path in then and path not in known}
+    clean = smudged(own, baseline.head, committed, objects)
     moves = []
     for path in paths:
         base = known.get(path) or FileState(tree=clean.get(path), index=then.get(path))

@@ -46,10 +46,7 @@ def gets_another_attempt(phase: Phase, agent: Agent, state: RunState) -> bool:
 
 
 def rejection(state: RunState) -> str:
-    """Why finished work is not accepted: ``not verified``, ``not delivered``; empty if it is.
-
-    Also empty for a run whose work is not finished.
-    """
+    """``not verified`` or ``not delivered`` for finished work that was rejected; else empty."""
     if state.status != "done":
         return ""
     if state.verdict is False:
@@ -58,7 +55,7 @@ def rejection(state: RunState) -> str:
 
 
 def outstanding(phase: Phase, state: RunState) -> str:
-    """What finished work lacks to be a success, in a few words; empty if nothing, or not finished.
+    """What finished work lacks to be a success; empty if nothing, or if it is not finished.
 
     It may have failed verification or delivery, or both are still to come.
     """
@@ -82,12 +79,9 @@ def has_succeeded(phase: Phase, state: RunState) -> bool:
 def progress_of(
     plan: Plan, states: Mapping[str, RunState], running: Collection[str]
 ) -> dict[str, AgentProgress]:
-    """The schedule's view of every agent of a plan.
+    """The progress of every agent of a plan, for the schedule.
 
-    Args:
-        plan: The plan.
-        states: ``phase/agent`` → the state of its run; those that were not started are left out.
-        running: The agents that this process drives now.
+    `states` has those that were started, `running` those that this process drives now.
     """
     found = {}
     for key, phase, agent in plan.agents():

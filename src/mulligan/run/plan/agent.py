@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..journal.store import ClaimedRun
     from ..process.stdin import StdinSpool
     from ..process.stop import Stop
-    from .model import Agent, GitMode, Phase, Plan
+    from .model import Agent, GitMode, KeptPlan, Phase
 
 __all__ = ("AnswerKeeper", "PlanAgent", "verification_feedback")
 
@@ -58,29 +58,12 @@ _KEPT = 6000
 
 
 class PlanAgent:
-    """One agent of a plan.
-
-    Args:
-        context: The plan's context.
-        run: The plan's run.
-        plan: The plan.
-        phase: Its phase.
-        agent: The agent.
-        folder: The folder that the plan's file lies in.
-        cwd: The folder it runs in, as far as the plan does not name one.
-    """
+    """One agent of the plan whose run is `run`."""
 
     def __init__(
-        self,
-        context: RunContext,
-        run: str,
-        plan: Plan,
-        phase: Phase,
-        agent: Agent,
-        *,
-        folder: Path,
-        cwd: Path,
+        self, context: RunContext, run: str, kept: KeptPlan, phase: Phase, agent: Agent
     ) -> None:
+        plan = kept.plan
         self.id = f"{run}.{phase.name}.{agent.name}"
         environ = {**context.environ, **plan.env, **agent.env}
         self._context, self._runs = context._replace(environ=environ), context.runs
@@ -89,7 +72,10 @@ class PlanAgent:
         # Its name for git, with the phase: an agent's name is unique only in its phase.
         at, number = plan.phases.index(phase) + 1, phase.agents.index(agent) + 1
         self._git_name = f"{at}-{number}-{phase.name}-{agent.name}"[:64]
-        self._folder, self._home = folder, cwd
+        self._folder = kept.folder
+        # The folder that the plan names for it.
+        self._base = kept.cwd / plan.cwd / agent.cwd
+        self._mode: GitMode = phase.git or plan.git
         self._now = context.platform.clock.wall
         self._unwritten: AttemptEnd | None = None
         self._own_tree: AgentWorktree | None = None
@@ -111,14 +97,10 @@ class PlanAgent:
         changed: Callable[[RunState], None],
         how: DriveOptions,
     ) -> None:
-        """Drive it until it ends, has to wait, or is stopped.
+        """Drive it until it ends, has to wait, or is stopped; `changed` gets each new state.
 
-        Args:
-            state: The state of its run; None if it was never started.
-            states: ``phase/agent`` → the state of its run, for all agents that were started.
-            stop: Set to interrupt it.
-            changed: Told of its state after each step.
-            how: How the plan is driven.
+        `state` is that of its run, None if it was never started; `states` those of all agents of
+        the plan that were started, by ``phase/agent``.
         """
         self._own_tree = None  # a user may have taken it back since
         if state is None or state.status != "done":
@@ -158,7 +140,7 @@ class PlanAgent:
                 # Only an agent that waited ignores limits; others are not started into one.
                 is_now=how.is_now and state is not None and state.status != "paused",
                 # Snapshot mode means that every attempt starts over.
-                may_restart=how.may_restart or self._mode() == "snapshot",
+                may_restart=how.may_restart or self._mode == "snapshot",
             ),
             policy=policy,
             cleaner=cleaner,
@@ -194,7 +176,7 @@ class PlanAgent:
             now,
             "generic",
             self._agent.program or self._agent.command[0],
-            str(self._base()),
+            str(self._base),
             os.uname().nodename,
             os.geteuid(),
             self._title(),
@@ -213,11 +195,8 @@ class PlanAgent:
             outputs=self._outputs(states),
             variables=variables_of(self._plan, self._phase, self._agent),
         )
-        asked = RunOptions(
-            timeout=self._agent.timeout,
-            idle=self._agent.idle,
-            may_restart=self._agent.may_restart,
-        )
+        agent = self._agent
+        asked = RunOptions(timeout=agent.timeout, idle=agent.idle, may_restart=agent.may_restart)
         return make_run(
             self._context,
             command,
@@ -242,17 +221,13 @@ class PlanAgent:
         for key, phase, agent in self._plan.agents():
             if phase is self._phase:
                 break
-            found.setdefault(phase.name, {})[agent.name] = self._output(
-                phase, agent, states.get(key)
-            )
+            state, output = states.get(key), ""
+            # Never pass on a partial answer, or one that failed verification.
+            if state is not None and state.status == "done" and is_verified(phase, state):
+                run = f"{self._run}.{phase.name}.{agent.name}"
+                output = read_output(self._runs.folder / "runs" / run / "answer")
+            found.setdefault(phase.name, {})[agent.name] = output
         return found
-
-    def _output(self, phase: Phase, agent: Agent, state: RunState | None) -> str:
-        # Never pass on a partial answer, or one that failed verification.
-        if state is None or state.status != "done" or not is_verified(phase, state):
-            return ""
-        run = f"{self._run}.{phase.name}.{agent.name}"
-        return read_output(self._runs.folder / "runs" / run / "answer")
 
     @property
     def _answer(self) -> Path:
@@ -260,30 +235,21 @@ class PlanAgent:
 
     # Folders and trees
 
-    def _base(self) -> Path:
-        """The folder that the plan names for it."""
-        return self._home / self._plan.cwd / self._agent.cwd
-
     def _cwd(self) -> Path:
         worktree = self._lent()
         if worktree is None:
-            return self._base()
+            return self._base
         # The same place in the tree of its own.
-        return Path(worktree.folder) / os.path.relpath(
-            os.path.realpath(self._base()), worktree.owner
-        )
-
-    def _mode(self) -> GitMode:
-        return self._phase.git or self._plan.git
+        return Path(worktree.folder) / os.path.relpath(os.path.realpath(self._base), worktree.owner)
 
     def _lent(self) -> AgentWorktree | None:
-        """The tree of its own, made if it has none yet."""
-        if self._mode() != "worktree":
+        """The tree of its own, made if it has none yet; None in modes other than worktree."""
+        if self._mode != "worktree":
             return None
         if self._own_tree is None or not Path(self._own_tree.folder).is_dir():
             from ..git import Tree, add_worktree
 
-            tree = Tree.find(self._base())
+            tree = Tree.find(self._base)
             self._own_tree = add_worktree(tree, self._run, self._git_name, under=self._trees)
         return self._own_tree
 
@@ -298,8 +264,7 @@ class PlanAgent:
         return str(place.resolve()) if place.is_dir() else ""
 
     def _cleaner(self) -> TreeCleaner | None:
-        mode = self._mode()
-        if mode == "off":
+        if self._mode == "off":
             return None
         from ..attempt.clean_tree import TreeCleaner
         from ..git import Tree
@@ -307,15 +272,14 @@ class PlanAgent:
 
         worktree = self._lent()
         if worktree is None:
-            tree = Tree.find(self._base())
+            tree = Tree.find(self._base)
             key = f"{self._run}/agents/{self._git_name}"
             # A commit takes all changes of the plan, whichever of its agents made them.
-            since = plan_baseline(tree, self._run) if mode == "commit" else ""
-            return TreeCleaner(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
+            since = plan_baseline(tree, self._run) if self._mode == "commit" else ""
+            return TreeCleaner(tree, self._mode, key, since=since, prefix=self._plan.commit_prefix)
         # The agent's own tree: cleaned for a restart, left alone for a resumed session.
-        return TreeCleaner(
-            Tree.find(worktree.folder), "snapshot", worktree.key, is_for_restarts_only=True
-        )
+        own = Tree.find(worktree.folder)
+        return TreeCleaner(own, "snapshot", worktree.key, is_for_restarts_only=True)
 
     # Acceptance
 
@@ -336,7 +300,7 @@ class PlanAgent:
 
     def _restore(self, stop: Stop) -> None:
         """Give back what was stashed for its last attempt, if that was interrupted."""
-        cleaner = self._cleaner() if self._mode() == "stash" else None
+        cleaner = self._cleaner() if self._mode == "stash" else None
         if cleaner is not None and (said := cleaner.after(stop)):
             self._write(*[RunRemark(self._now(), text) for text in said])
 
@@ -376,7 +340,7 @@ class PlanAgent:
         """
         output = self._agent.output
         is_inside = output and self.tree and output_path(cwd, output).is_relative_to(self.tree)
-        self._put_answer(cwd if is_inside else self._base())
+        self._put_answer(cwd if is_inside else self._base)
 
     def _deliver(self, state: RunState) -> None:
         """Deliver its answer and its changes. Idempotent."""
@@ -384,7 +348,7 @@ class PlanAgent:
         now, known = self._now(), {each.text for each in state.remarks}
         remarks = [RunRemark(now, text) for text in said if text not in known]
         try:
-            self._put_answer(self._base())
+            self._put_answer(self._base)
         except SettingError as wrong:  # report both problems
             trouble = f"{trouble}; also, {wrong}" if trouble else str(wrong)
         self._write(*remarks, WorkDelivered(now, trouble))
@@ -409,14 +373,13 @@ class PlanAgent:
 
         Returns why they could not be merged, if so, and remarks for the user.
         """
-        if self._mode() != "worktree":
+        if self._mode != "worktree":
             return "", []
         from ..git import Tree, merge_worktree, worktree_of
 
         # Not lent again: a supervisor that was killed may have taken it back before.
-        worktree = worktree_of(
-            Tree.find(self._base()), self._run, self._git_name, under=self._trees
-        )
+        tree = Tree.find(self._base)
+        worktree = worktree_of(tree, self._run, self._git_name, under=self._trees)
         self._own_tree = None
         taken = merge_worktree(worktree, is_kept=not self._phase.merge)
         return merge_remarks(taken, worktree.key)
@@ -428,13 +391,7 @@ class PlanAgent:
 
 
 class AnswerKeeper(RunListener):
-    """Keeps the stdout of the last attempt, and reports each new state.
-
-    Args:
-        file: Where it is kept.
-        state: The state of the run.
-        changed: Told of its state after each step.
-    """
+    """Keeps the stdout of the last attempt in `file`, and passes each new state to `changed`."""
 
     def __init__(self, file: Path, state: RunState, changed: Callable[[RunState], None]) -> None:
         self._file, self._changed = file, changed
@@ -482,7 +439,7 @@ def verification_feedback(command: tuple[str, ...], checked: WorkVerified) -> st
     return (
         f"Your work was checked with the command {shown!r}, and the check failed. "
         f"This is the end of what it printed:\n\n{checked.said}\n\n"
-        "Mend what it complains about. Do not repeat what is finished, and do not weaken the check."
+        "Fix what it complains about. Do not repeat what is finished, and do not weaken the check."
     )
 
 

@@ -21,11 +21,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def output_path(folder: Path, output: str) -> Path:
-    """Where `output` of an agent that runs in `folder` really lies.
-
-    Raises:
-        SettingError: It is not a file, or a link leads out of the folder.
-    """
+    """Where `output` of an agent in `folder` really lies; refused if a link leads out of it."""
     shown = clean(output)
     named = os.path.normpath(folder / output)
     name = os.path.basename(named)  # noqa: PTH119 -- a path, read as text
@@ -66,10 +62,10 @@ def write_output(answer: Path, folder: Path, output: str) -> None:
     new = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        mode = _mode(target)
+        mode = target.lstat().st_mode if os.path.lexists(target) else 0
         with answer.open("rb") as source, os.fdopen(os.open(new, _NEW, 0o666), "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
+            if stat.S_ISREG(mode):
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             shutil.copyfileobj(source, file)
         new.replace(target)
     except OSError as error:
@@ -77,12 +73,3 @@ def write_output(answer: Path, folder: Path, output: str) -> None:
             new.unlink(missing_ok=True)
         why = (error.strerror or str(error)).lower()
         raise SettingError(f"output {clean(output)!r} cannot be written: {why}") from error
-
-
-def _mode(target: Path) -> int | None:
-    """The permissions of the file that is there; None where it is none."""
-    try:
-        found = target.lstat()
-    except FileNotFoundError:
-        return None
-    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ...core.redaction import clean
 from ...errors import Fenced, GitStopped, MulliganError, SettingError
-from ..attempt.options import WAIT_HERE
 from ..git import interruptible
 from ..journal.entries import UNASKED, AttemptBegun, AttemptEnd, RunCancelled
 from ..journal.store import RunHeld
@@ -25,7 +24,6 @@ from .schedule import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from ..attempt.options import DriveOptions
     from ..context import RunContext
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from ..journal.store import ClaimedRun
     from ..listeners import PlanListener
-    from .model import Plan
+    from .model import KeptPlan
     from .report import Report
     from .schedule import Dispatch
 
@@ -52,35 +50,25 @@ _UNKNOWN: tuple[int, RunState | None] = (-1, None)
 class Conductor:
     """Drives the run of one plan that this process has claimed.
 
-    Args:
-        context: The plan's context.
-        claimed: The plan's run.
-        plan: The plan.
-        folder: The folder that the plan's file lies in.
-        cwd: The folder that its agents run in, as far as the plan does not name one.
-        listener: Told of everything that a user wants to see.
-        how: How it is driven.
-        waits: Told until when, where all that is left has to wait.
+    `waits` is told until when, if all agents that are left have to wait.
     """
 
     def __init__(
         self,
         context: RunContext,
         claimed: ClaimedRun,
-        plan: Plan,
+        kept: KeptPlan,
         *,
-        folder: Path,
-        cwd: Path,
         listener: PlanListener,
-        how: DriveOptions = WAIT_HERE,
-        waits: Callable[[float], None] = lambda _: None,
+        how: DriveOptions,
+        waits: Callable[[float], None],
     ) -> None:
         self._context, self._runs, self._platform = context, context.runs, context.platform
-        self._claimed, self._plan, self._how, self._waits = claimed, plan, how, waits
+        self._claimed, self._plan, self._how, self._waits = claimed, kept.plan, how, waits
         self._listener, self._now = listener, context.platform.clock.wall
         self._agents = {
-            key: PlanAgent(context, claimed.id, plan, phase, agent, folder=folder, cwd=cwd)
-            for key, phase, agent in plan.agents()
+            key: PlanAgent(context, claimed.id, kept, phase, agent)
+            for key, phase, agent in kept.plan.agents()
         }
         self._running: dict[str, tuple[Thread, Stop]] = {}
         self._driven: set[str] = set()
@@ -91,11 +79,7 @@ class Conductor:
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
-        """Drive the plan until it ends, is parked, or is stopped; returns the exit code.
-
-        Raises:
-            SettingError: Another process has claimed the plan.
-        """
+        """Drive the plan until it ends, is parked, or is stopped; returns the exit code."""
         with self._context.holding(self._claimed) as held:
             try:
                 return self._loop(held.stop)
@@ -120,10 +104,16 @@ class Conductor:
                 self._start(key, own)
             if found.stop:
                 continue
+            if found.is_success:
+                return self._end(begun, states, "done", 0, "every phase succeeded")
             if found.is_over:
-                return self._over(begun, states, found)
+                because = "; ".join(f"{name}: {why}" for name, why in found.because.items())
+                return self._end(begun, states, "stop", _FAILED, because or "a phase failed")
             if self._how.park == "exit" and not self._running and found.wake_at is not None:
-                return self._park(begun, states, found.wake_at)
+                until, why = found.wake_at, "its agents wait"
+                self._end(begun, states, "again", EX_TEMPFAIL, why, until=until)
+                self._waits(until)
+                return EX_TEMPFAIL
             self._wait(found.wake_at, own)
 
     def report(self) -> Report:
@@ -252,44 +242,27 @@ class Conductor:
         self._runs.write(self._claimed, begun, f"begun-{begun.attempt}")
         return state._replace(begun=(*state.begun, begun))
 
-    def _over(self, begun: RunState, states: dict[str, RunState], found: Dispatch) -> int:
-        because = "; ".join(f"{name}: {why}" for name, why in found.because.items())
-        if found.is_success:
-            self._write_end(begun, states, "done", because="every phase succeeded", code=0)
-            return 0
-        self._write_end(begun, states, "stop", because=because or "a phase failed", code=_FAILED)
-        return _FAILED
-
-    def _park(self, begun: RunState, states: dict[str, RunState], until: float) -> int:
-        self._write_end(
-            begun, states, "again", because="its agents wait", code=EX_TEMPFAIL, until=until
-        )
-        self._waits(until)
-        return EX_TEMPFAIL
-
     def _pause(self, begun: RunState, own: Stop) -> int:
         self._stop(list(self._running), own.reason)
         states = self._states()
         if own.reason in UNASKED:  # not stopped by its user: the next worker continues it
             because = "its supervisor was stopped; the next one continues the run"
-            self._write_end(
-                begun, states, "again", because=because, code=EX_TEMPFAIL, until=self._now()
-            )
-            return EX_TEMPFAIL
+            return self._end(begun, states, "again", EX_TEMPFAIL, because, until=self._now())
         if own.reason != "fenced":
-            self._write_end(begun, states, "pause", because="interrupted", code=_INTERRUPTED)
+            self._end(begun, states, "pause", _INTERRUPTED, "interrupted")
         return _INTERRUPTED
 
-    def _write_end(
+    def _end(
         self,
         begun: RunState,
         states: dict[str, RunState],
         then: Then,
-        *,
-        because: str,
         code: int,
+        because: str,
+        *,
         until: float | None = None,
-    ) -> None:
+    ) -> int:
+        """Write how it ended; returns the exit code."""
         spent = _spent(states) - (begun.cost or 0.0)
         used = sum([each.tokens or 0 for each in states.values()]) - (begun.tokens or 0)
         now = self._now()
@@ -306,6 +279,7 @@ class Conductor:
             because=because,
         )
         self._runs.write(self._claimed, ended, f"ended-{begun.attempts}")
+        return code
 
     def _own_state(self) -> RunState:
         state = self._runs.look(self._claimed.id)

@@ -1,4 +1,4 @@
-"""Makes the run of a plan, drives it, and revives failed agents."""
+"""Makes the run of a plan, drives it, and reopens failed agents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...config.lines import path_text
 from ...core.redaction import presentable
@@ -19,20 +19,20 @@ from ..show.notify import Notifier, remember, remembered
 from .acceptance import rejection
 from .conductor import EX_TEMPFAIL, Conductor
 from .load import plan_data, plan_from_data
+from .model import KeptPlan
 from .prompts import prompt_of
-from .trees import check_trees, drop_plan_baselines, exclusive_trees, files_aside, holding_trees
+from .trees import check_trees, drop_plan_baselines, files_aside, holding_trees, tree_folders
 from .validate import machine_problems, problems
 
 if TYPE_CHECKING:
     from ..attempt.options import DriveOptions
     from ..context import RunContext
-    from ..journal.state import RunState
     from ..journal.store import ClaimedRun, RunStore
     from ..listeners import PlanListener
-    from .model import Plan
+    from .model import Agent, Plan
     from .report import Report
 
-__all__ = ("KeptPlan", "conduct", "kept_plan", "make_plan", "reopen_agents", "set_cost_limit")
+__all__ = ("conduct", "kept_plan", "make_plan", "reopen_agents", "set_cost_limit")
 
 # Seconds from which a wait is reported; that of a run under the default policy.
 _NEWS_AFTER = 120.0
@@ -40,20 +40,6 @@ _NEWS_AFTER = 120.0
 _BUSY = 60.0
 # Default horizon: the longest reset to wait for, in seconds.
 _SIX_HOURS = 21_600.0
-
-
-class KeptPlan(NamedTuple):
-    """The copy of a plan that its run keeps.
-
-    Args:
-        plan: The plan, with the texts of its prompt files.
-        folder: The folder that its file lies in.
-        cwd: The folder that its agents run in, as far as it does not name one.
-    """
-
-    plan: Plan
-    folder: Path
-    cwd: Path
 
 
 def make_plan(
@@ -67,15 +53,9 @@ def make_plan(
 ) -> tuple[ClaimedRun, KeptPlan]:
     """A new run of `plan`, claimed by this process, and what it keeps; nothing is started.
 
-    The run keeps a copy of the plan: later changes of the file do not affect it.
-
-    Args:
-        context: The store that it is kept in, and the environment that its agents inherit.
-        plan: The plan.
-        folder: The folder that its file lies in: where its prompt files are.
-        cwd: The folder that its agents run in, as far as it does not name one.
-        name: What the user calls it; the plan's name by default.
-        notify: A command to run when it begins a long wait, and when it ends.
+    The run keeps a copy of the plan: later changes of the file in `folder` do not affect it. Its
+    agents run in `cwd`, as far as the plan does not name a folder. The command `notify` is run when
+    it begins a long wait, and when it ends.
 
     Raises:
         SettingError: It is invalid, or something that it needs is missing.
@@ -111,15 +91,7 @@ def make_plan(
 
 
 def _check_promised(runs: RunStore, mine: set[str]) -> None:
-    """Refuse a tree in which an unfinished run counts all changes as its own.
-
-    Args:
-        runs: Where runs are kept.
-        mine: The trees that a new plan works in, by their folders.
-
-    Raises:
-        TreeBusy: There is one, parked, interrupted or cut off.
-    """
+    """Refuse trees (`mine`, by folder) in which an unfinished run counts all changes as its own."""
     if not mine:
         return
     for id_, state in runs.all():
@@ -128,34 +100,26 @@ def _check_promised(runs: RunStore, mine: set[str]) -> None:
         shared: set[str] = set()
         with suppress(GitError, NoSuchRun):  # it cannot be resumed there
             other, _, home = kept_plan(runs, id_)
-            shared = exclusive_trees(other, home) & mine
+            shared = tree_folders(other, home, is_exclusive=True) & mine
         if shared:
-            raise TreeBusy(_promised(min(shared), id_, state))
-
-
-def _promised(folder: str, id_: str, state: RunState) -> str:
-    how = {"waiting": "is parked", "paused": "was interrupted"}.get(state.status, "was cut off")
-    return (
-        f"{presentable(folder)}: run {id_} {how} and will continue in this tree, "
-        f"where it would take other edits for its own; mulligan resume {id_} goes on "
-        f"with it, mulligan cancel {id_} "
-        f"ends it and says what it has set aside"
-    )
+            names = {"waiting": "is parked", "paused": "was interrupted"}
+            how = names.get(state.status, "was cut off")
+            raise TreeBusy(
+                f"{presentable(min(shared))}: run {id_} {how} and will continue in this tree, "
+                f"where it would take other edits for its own; mulligan resume {id_} goes on "
+                f"with it, mulligan cancel {id_} ends it and says what it has set aside"
+            )
 
 
 def _with_prompts(plan: Plan, folder: Path) -> Plan:
     """`plan` with the texts of its prompt files, so that no agent can change a later prompt."""
-    if not any(agent.prompt_file for phase in plan.phases for agent in phase.agents):
-        return plan
-    phases = []
-    for phase in plan.phases:
-        agents = [
-            replace(each, prompt=prompt_of(each, folder), prompt_file="")
-            if each.prompt_file
-            else each
-            for each in phase.agents
-        ]
-        phases.append(replace(phase, agents=tuple(agents)))
+
+    def with_prompt(agent: Agent) -> Agent:
+        if not agent.prompt_file:
+            return agent
+        return replace(agent, prompt=prompt_of(agent, folder), prompt_file="")
+
+    phases = [replace(phase, agents=tuple(map(with_prompt, phase.agents))) for phase in plan.phases]
     return replace(plan, phases=tuple(phases))
 
 
@@ -178,11 +142,7 @@ def set_cost_limit(runs: RunStore, id_: str, cost_limit: float) -> None:
 
 
 def kept_plan(runs: RunStore, id_: str) -> KeptPlan:
-    """The plan of a run.
-
-    Raises:
-        NoSuchRun: The run does not have it any more.
-    """
+    """The plan of a run; raises `NoSuchRun` if the run does not have it any more."""
     file = runs.folder / "runs" / id_ / "plan.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -207,17 +167,9 @@ def conduct(
 ) -> tuple[int, Report]:
     """Drive a plan that this process has claimed until it ends, parks or is stopped.
 
-    Args:
-        context: What drives it.
-        claimed: The run of the plan; released at the end.
-        kept: The plan that the run keeps.
-        listener: Told of everything that a user wants to see.
-        how: How it is driven.
-
-    Returns:
-        The exit code, and what came of the plan.
+    The run is released at the end. Returns the exit code and the report.
     """
-    runs, (plan, folder, cwd) = context.runs, kept
+    runs, (plan, _, cwd) = context.runs, kept
     notifier = None
     if argv := remembered(runs.files(claimed.id)):
         notifier = Notifier(
@@ -226,9 +178,7 @@ def conduct(
     conductor = Conductor(
         context,
         claimed,
-        plan,
-        folder=folder,
-        cwd=cwd,
+        kept,
         listener=listener,
         how=how,
         waits=(lambda _: None) if notifier is None else notifier.waits,
@@ -269,7 +219,7 @@ def reopen_agents(
     is_now: bool = False,
     horizon: float | None = None,
 ) -> None:
-    """Let agents of a plan that failed be tried again, because their user fixed the cause.
+    """Let failed agents of a plan be tried again, because the user fixed the cause.
 
     Args:
         runs: Where runs are kept.
@@ -280,23 +230,18 @@ def reopen_agents(
         horizon: The longest reset to wait for from here on, in seconds; None for the plan's.
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
+    bound, why = _SIX_HOURS if horizon is None else horizon, "resumed by the user"
     for child, state in runs.all(id_):
-        is_due = state.status in statuses or (not is_waking and rejection(state))
-        if is_due:
-            bound = _SIX_HOURS if horizon is None else horizon
-            is_near = now < (state.until or 0.0) <= now + bound
-            is_kept = state.status == "limited" and is_near and not is_now
-            until = state.until if is_kept and state.until is not None else now
-            # An agent that has done its work is not started again: only verification and delivery
-            # are repeated.
-            step = (
-                RunReopened(now)
-                if state.is_worked
-                else RunReopened(now, until, "resumed by the user")
-            )
-            claimed = runs.claim(child, now)
-            runs.write(claimed, step, "resumed")
-            if horizon is not None and not state.is_worked:
-                moved = RunRescheduled(now, until, "resumed by the user", horizon=horizon)
-                runs.write(claimed, moved, "horizon")
-            runs.release(claimed)
+        if state.status not in statuses and (is_waking or not rejection(state)):
+            continue
+        until = now
+        if state.status == "limited" and not is_now and now < (state.until or 0.0) <= now + bound:
+            until = state.until or now
+        # An agent that has done its work is not started again: only verification and delivery
+        # are repeated.
+        step = RunReopened(now) if state.is_worked else RunReopened(now, until, why)
+        claimed = runs.claim(child, now)
+        runs.write(claimed, step, "resumed")
+        if horizon is not None and not state.is_worked:
+            runs.write(claimed, RunRescheduled(now, until, why, horizon=horizon), "horizon")
+        runs.release(claimed)

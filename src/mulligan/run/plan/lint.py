@@ -42,17 +42,15 @@ _SILENT = frozenset({"codex", "gemini", "qwen", "copilot", "continue", "cn"})
 def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[PolicyFinding]:
     """The findings, grave ones first.
 
-    Args:
-        plan: The plan.
-        folder: The folder its file is in.
-        home: The folder that its `cwd` starts from; where its file is by default.
+    The file of the plan is in `folder`; its `cwd` starts from `home`, by default the same.
     """
+    home = home or folder
     found = [_found(each, is_grave=True) for each in problems(plan, folder=folder, home=home)]
-    found += [_found(each, is_grave=True) for each in tree_problems(plan, home or folder)]
+    found += [_found(each, is_grave=True) for each in tree_problems(plan, home)]
     # A program that is not on this machine is no error of the plan; the run is refused here.
     found += [
         _found(each, is_grave=each.path[-1] == "cwd")
-        for each in machine_problems(plan, home=home or folder, environ=os.environ)
+        for each in machine_problems(plan, home=home, environ=os.environ)
     ]
     found += _plan(plan)
     used: set[str] = set()
@@ -62,17 +60,18 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Pol
         found += _policy(phase, path)
         found += [
             _found(each, is_grave=False)
-            for each in missing_programs(plan, at, home=home or folder, environ=os.environ)
+            for each in missing_programs(plan, at, home=home, environ=os.environ)
         ]
+        named: set[str] = set()
         for number, agent in enumerate(phase.agents):
             here = (*path, "agents", number)
             names = _names(agent, folder)
-            used |= names
+            named |= names
             found += _agent(plan, agent, here)
             found += _length(plan, phase, agent, names, here)
             found += _unused(agent.variables, names, here)
-        named = {name for agent in phase.agents for name in _names(agent, folder)}
         found += _unused(phase.variables, named, path)
+        used |= named
     found += _unused(plan.variables, used, ())
     return sorted(dict.fromkeys(found), key=lambda finding: not finding.is_grave)
 
@@ -109,7 +108,7 @@ def _plan(plan: Plan) -> Iterator[PolicyFinding]:
     if plan.cost_limit is not None and (silent := sorted(programs & _SILENT)):
         yield _of(
             ("cost_limit",),
-            f"what it costs is not told by {', '.join(silent)}, so it is not counted",
+            f"not reported by {', '.join(silent)}: what they cost is not counted",
             "set a limit at the provider as well",
         )
     yield from _secrets(tuple(plan.variables.values()), ("variables",))

@@ -120,17 +120,12 @@ def _adapter() -> TypeAdapter[Plan]:
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
-    """`plan` as dictionaries, lists, text, numbers and None: what a run keeps of it.
-
-    Raises:
-        SettingError: A policy has a validator, which is a function and cannot be kept.
-    """
+    """`plan` as dictionaries, lists, text, numbers and None: what a run keeps of it."""
     for phase in plan.phases:
         if isinstance(phase.policy, Policy) and phase.policy.validator is not None:
-            raise SettingError(
-                f"policy {phase.policy.name!r} has a validator, which a plan cannot keep; "
-                f"leave it out"
-            )
+            name = phase.policy.name
+            message = f"policy {name!r} has a validator, which a plan cannot keep; leave it out"
+            raise SettingError(message)
     data: dict[str, Any] = _plain(plan)
     return data
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...core.policy import FrozenDict, Policy
 from ...core.presets import preset
 from ...core.schema import Seconds
 from ...errors import SettingError
 
-__all__ = ("Agent", "GitMode", "Mode", "Phase", "Plan", "agent_key")
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("Agent", "GitMode", "KeptPlan", "Mode", "Phase", "Plan")
 
 Mode = Literal["fail_fast", "continue", "require_minimum"]
 GitMode = Literal["off", "commit", "stash", "snapshot", "worktree"]
@@ -135,12 +138,7 @@ class Phase:
         if not self.agents:
             raise SettingError(f"phase {self.name!r} has no agents")
         names = [each.name for each in self.agents]
-        for at, name in enumerate(names):
-            if name in names[:at]:
-                raise SettingError(
-                    f"agents[{at}].name needs to differ from agents[{names.index(name)}].name; "
-                    f"both are {name!r}"
-                )
+        _check_different(names, "agents")
         if isinstance(self.policy, str):
             preset(self.policy)
         if self.on_failure == "require_minimum" and self.minimum is None:
@@ -192,7 +190,17 @@ class Plan:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- pydantic's protocol
 
     def __post_init__(self) -> None:
-        _check_phases(self.phases)
+        if not self.phases:
+            raise SettingError("a plan needs phases; got none")
+        names = [each.name for each in self.phases]
+        _check_different(names, "phases")
+        for at, phase in enumerate(self.phases):
+            for need in phase.needs or ():
+                if need not in names[:at]:
+                    before = f"those are {', '.join(names[:at])}" if at else "it is the first"
+                    raise SettingError(
+                        f"phases[{at}].needs names phases before it ({before}); got {need!r}"
+                    )
         if self.concurrency < 1:
             raise SettingError(f"concurrency needs at least 1; got {self.concurrency}")
         if self.cost_limit is not None and self.cost_limit <= 0:
@@ -211,37 +219,28 @@ class Plan:
         return (self.phases[at - 1].name,) if at else ()
 
     def agents(self) -> list[tuple[str, Phase, Agent]]:
-        """Every agent, with its key and its phase."""
+        """Every agent, with its key ``phase/agent`` and its phase."""
         return [
-            (agent_key(phase, agent), phase, agent)
+            (f"{phase.name}/{agent.name}", phase, agent)
             for phase in self.phases
             for agent in phase.agents
         ]
 
 
-def agent_key(phase: Phase, agent: Agent) -> str:
-    """The name of an agent in the whole plan, ``phase/agent``."""
-    return f"{phase.name}/{agent.name}"
+class KeptPlan(NamedTuple):
+    """The copy of a plan that its run keeps."""
+
+    plan: Plan  # with the texts of its prompt files
+    folder: Path  # that its file lies in
+    cwd: Path  # the folder that its agents run in, as far as it does not name one
 
 
-def _check_phases(phases: tuple[Phase, ...]) -> None:
-    """Refuse phases that do not fit together."""
-    if not phases:
-        raise SettingError("a plan needs phases; got none")
-    known: list[str] = []
-    for at, phase in enumerate(phases):
-        if phase.name in known:
+def _check_different(names: list[str], what: str) -> None:
+    for at, name in enumerate(names):
+        if (first := names.index(name)) != at:
             raise SettingError(
-                f"phases[{at}].name needs to differ from phases[{known.index(phase.name)}].name; "
-                f"both are {phase.name!r}"
+                f"{what}[{at}].name needs to differ from {what}[{first}].name; both are {name!r}"
             )
-        for need in phase.needs or ():
-            if need not in known:
-                before = f"those are {', '.join(known)}" if known else "it is the first"
-                raise SettingError(
-                    f"phases[{at}].needs names phases before it ({before}); got {need!r}"
-                )
-        known.append(phase.name)
 
 
 def _check_name(name: str, what: str) -> None:

@@ -71,11 +71,7 @@ def command_for(
 ) -> tuple[tuple[str, ...], bytes | None]:
     """What to execute for an agent, and what it gets on stdin; None for nothing.
 
-    Args:
-        agent: The agent.
-        folder: The plan's folder, where its prompt files are.
-        variables: The plan's, the phase's and its own, merged.
-        outputs: Phase → agent → what it printed, of the phases that have ended.
+    `outputs` has phase → agent → what it printed, of the phases that have ended.
 
     Raises:
         SettingError: The prompt names something that does not exist, or is too long to be passed.
@@ -200,10 +196,8 @@ def unknown_name(
     phases = [f"outputs.{phase}" for phase in outputs]
     agents = [f"outputs.{phase}.{agent}" for phase in outputs for agent in outputs[phase]]
     known = ", ".join([*variables, *phases, *agents])
-    return f"names {{{{{clean(name, 80)}}}}}; known here are {known or _NOTHING}"
-
-
-_NOTHING = "none: there are no variables, and no phase before it"
+    none = "none: there are no variables, and no phase before it"
+    return f"names {{{{{clean(name, 80)}}}}}; known here are {known or none}"
 
 
 def _together(agents: Mapping[str, str]) -> Iterator[_Piece]:

@@ -26,7 +26,7 @@ from ..show.messages import (
 from .acceptance import outstanding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..journal.state import RunState
     from ..show.messages import Tone
@@ -172,44 +172,36 @@ def report(
     because: Mapping[str, str],
     trees: Mapping[str, str] | None = None,
 ) -> Report:
-    """The report of `plan`.
+    """The report of `plan`, from the states of its agents and phases.
 
-    Args:
-        plan: The plan.
-        states: ``phase/agent`` → where it stands; those that were not started are left out.
-        phases: What became of each phase.
-        because: Why one failed, or was skipped.
-        trees: ``phase/agent`` → the folder of its own work tree, where there still is one.
+    Agents are named ``phase/agent``; `trees` has the folders of their own work trees.
     """
+
+    def phase_report(phase: Phase) -> PhaseReport:
+        agents = []
+        for agent in phase.agents:
+            key = f"{phase.name}/{agent.name}"
+            agents.append(_agent(phase, agent.name, states.get(key), (trees or {}).get(key, "")))
+        state, why = phases.get(phase.name, "blocked"), because.get(phase.name, "")
+        return PhaseReport(phase.name, state, why, tuple(agents))
+
+    reports = tuple(map(phase_report, plan.phases))
+    found = {each.state for each in reports}
     began = min((state.made.at for state in states.values()), default=None)
     ended = max((state.at for state in states.values()), default=0.0)
     costs = [state.cost for state in states.values() if state.cost is not None]
     tokens = [state.tokens for state in states.values() if state.tokens is not None]
-    found = [phases.get(phase.name, "blocked") for phase in plan.phases]
     return Report(
         name=clean(plan.name, 80),
-        is_success=all(each == "succeeded" for each in found),
-        is_over=not {"open", "blocked"} & {*found},
+        is_success=found == {"succeeded"},
+        is_over=not {"open", "blocked"} & found,
         began_at=began,
         took=0.0 if began is None else max(0.0, ended - began),
         waited=sum([seconds_waited(state) for state in states.values()]),
         cost=sum(costs) if costs else None,
         tokens=sum(tokens) if tokens else None,
-        phases=tuple(_phase(each, states, phases, because, trees or {}) for each in plan.phases),
+        phases=reports,
     )
-
-
-def _phase(
-    phase: Phase,
-    states: Mapping[str, RunState],
-    phases: Mapping[str, PhaseState],
-    because: Mapping[str, str],
-    trees: Mapping[str, str],
-) -> PhaseReport:
-    keys = [(each.name, f"{phase.name}/{each.name}") for each in phase.agents]
-    agents = [_agent(phase, name, states.get(key), trees.get(key, "")) for name, key in keys]
-    state = phases.get(phase.name, "blocked")
-    return PhaseReport(phase.name, state, because.get(phase.name, ""), tuple(agents))
 
 
 def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentReport:
@@ -218,7 +210,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
     last = state.ended[-1] if state.ended else None
     return AgentReport(
         name=name,
-        status=_status(phase, state),
+        status=outstanding(phase, state) or _STATUSES[state.status],
         attempts=state.attempts,
         took=max(0.0, state.at - state.made.at),
         waited=seconds_waited(state),
@@ -234,24 +226,20 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
     )
 
 
-def _status(phase: Phase, state: RunState) -> str:
-    return outstanding(phase, state) or _STATUSES[state.status]
-
-
 def _decisions(state: RunState) -> Iterator[Decision]:
     for step in state.ended:
-        ended = ending_with_duration(step)
-        yield Decision(
-            step.at, step.attempt, ended, step.message, decision_text(step), step.because
-        )
+        ended, then = ending_with_duration(step), decision_text(step)
+        yield Decision(step.at, step.attempt, ended, step.message, then, step.because)
         for check in state.checks:
-            if check.attempt == step.attempt:
-                found = "verified" if check.is_good else "not verified"
-                said = "" if check.is_good else one_line(check.said)
-                is_last = check.attempt == state.attempts and not state.is_open
-                then = "not tried again" if is_last else "the agent gets its output"
-                then = "" if check.is_good else then
-                yield Decision(check.at, check.attempt, found, said, then, then)
+            if check.attempt != step.attempt:
+                continue
+            if check.is_good:
+                yield Decision(check.at, check.attempt, "verified", "", "", "")
+                continue
+            is_last = check.attempt == state.attempts and not state.is_open
+            then = "not tried again" if is_last else "the agent gets its output"
+            said = one_line(check.said)
+            yield Decision(check.at, check.attempt, "not verified", said, then, then)
 
 
 def as_data(found: Report) -> dict[str, Any]:
@@ -271,11 +259,12 @@ def as_data(found: Report) -> dict[str, Any]:
 
 def as_lines(found: Report) -> list[StatusText]:
     """The report for a terminal: a headline, each phase, each agent with what was decided."""
-    said = [StatusText(f"plan {found.name} {_verdict(found)}: {_spent(found)}", _tone(found))]
+    tone: Tone = "good" if found.is_success else "bad" if found.is_over else "wait"
+    said = [StatusText(f"plan {found.name} {_verdict(found)}: {_spent(found)}", tone)]
     for phase in found.phases:
         why = _some(phase) or (f": {phase.because}" if phase.because else "")
-        tone = {"succeeded": "good", "failed": "bad"}.get(phase.state, "plain")
-        said.append(StatusText(f"phase {phase.name} {_PAST[phase.state]}{why}", tone))  # type: ignore[arg-type]
+        tone = _TONES.get(phase.state, "plain")
+        said.append(StatusText(f"phase {phase.name} {_PAST[phase.state]}{why}", tone))
         for agent in phase.agents:
             said.append(
                 StatusText(f"  {agent.name} {_headline(agent)}", _TONES.get(agent.status, "plain"))
@@ -315,10 +304,6 @@ def _verdict(found: Report) -> str:
     return "failed" if found.is_over else "is not over"
 
 
-def _tone(found: Report) -> Tone:
-    return "good" if found.is_success else "bad" if found.is_over else "wait"
-
-
 def _spent(found: Report) -> str:
     agents = [agent for phase in found.phases for agent in phase.agents]
     good = sum(agent.status == "succeeded" for agent in agents)
@@ -353,21 +338,13 @@ def _headline(agent: AgentReport) -> str:
     return ", ".join(parts) + (f": {agent.because}" if is_told else "")
 
 
-def _told(decision: Decision) -> str:
-    said = f": {decision.said}" if decision.said else ""
+def _told(decision: Decision, escaped: Callable[[str], str] = str) -> str:
+    which = f"attempt {decision.attempt} " if decision.attempt else ""
+    said = f": {escaped(decision.said)}" if decision.said else ""
+    after = decision.then.removesuffix(f": {decision.said}")  # a reason that repeats the message
     # "interrupted after 2s; interrupted" says one thing twice.
-    after = _after(decision)
-    then = f"; {after}" if after and not decision.ended.startswith(after) else ""
-    return f"{_which(decision)}{decision.ended}{said}{then}"
-
-
-def _which(decision: Decision) -> str:
-    return f"attempt {decision.attempt} " if decision.attempt else ""
-
-
-def _after(decision: Decision) -> str:
-    """What followed; without the reason if that repeats the message."""
-    return decision.then.removesuffix(f": {decision.said}")
+    then = f"; {escaped(after)}" if after and not decision.ended.startswith(after) else ""
+    return f"{which}{decision.ended}{said}{then}"
 
 
 def as_markdown(found: Report) -> str:
@@ -386,10 +363,8 @@ def as_markdown(found: Report) -> str:
         for agent in phase.agents:
             lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")
             for each in agent.decisions:
-                then = f"; {_plain(_after(each))}" if each.then else ""
-                said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
-                lines.append(f"  - {when} {_which(each)}{each.ended}{said}{then}")
+                lines.append(f"  - {when} {_told(each, _plain)}")
             lines += [f"  - {_plain(each)}" for each in _beside(agent)]
     if found.aside:
         lines += ["", *(f"- git: {_plain(each)}" for each in found.aside)]

@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 
     from .model import Agent, Phase, Plan
 
-__all__ = (
-    "AgentProgress",
-    "AgentStatus",
-    "Dispatch",
-    "PhaseState",
-    "dispatch",
-)
+__all__ = ("AgentProgress", "AgentStatus", "Dispatch", "PhaseState", "dispatch")
 
 AgentStatus: TypeAlias = Literal["todo", "running", "waiting", "succeeded", "failed", "stopped"]
 PhaseState: TypeAlias = Literal["blocked", "open", "succeeded", "failed", "skipped"]
@@ -39,37 +33,22 @@ _ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
 class AgentProgress(NamedTuple):
-    """How far an agent is.
-
-    Args:
-        status: Its status.
-        until: When a waiting one is due.
-        is_free: Whether starting it costs nothing, because its work is done.
-    """
+    """How far an agent is."""
 
     status: AgentStatus = "todo"
-    until: float = 0.0
-    is_free: bool = False
+    until: float = 0.0  # when a waiting one is due
+    is_free: bool = False  # starting it costs nothing, because its work is done
 
 
 class Dispatch(NamedTuple):
-    """What to start and stop now.
+    """What to start and stop now."""
 
-    Args:
-        start: Agents to start or wake, in this order.
-        stop: Agents to stop, because their phase has failed.
-        wake_at: When to look again, if nothing happens before; None if only an end changes things.
-        phases: The state of each phase.
-        because: Why a phase failed or is skipped.
-        is_over: Whether nothing runs and nothing will.
-    """
-
-    start: tuple[str, ...]
-    stop: tuple[str, ...]
-    wake_at: float | None
+    start: tuple[str, ...]  # agents to start or wake, in this order
+    stop: tuple[str, ...]  # agents to stop, because their phase has failed
+    wake_at: float | None  # when to look again at the latest; None if only an end changes things
     phases: dict[str, PhaseState]
-    because: dict[str, str]
-    is_over: bool
+    because: dict[str, str]  # why a phase failed or is skipped
+    is_over: bool  # nothing runs and nothing will
 
     @property
     def is_success(self) -> bool:
@@ -81,11 +60,8 @@ def dispatch(
 ) -> Dispatch:
     """Decide what to start and what to stop now.
 
-    Args:
-        plan: The plan.
-        progress: ``phase/agent`` → how far it is; one that is not named has not started.
-        now: Epoch seconds.
-        is_spent: Whether the money is used up: nothing that costs any is started.
+    `progress` has each agent that was started, by ``phase/agent``. If the money is spent, nothing
+    that costs any is started.
     """
     start: list[str] = []
     stop: list[str] = []
@@ -115,14 +91,8 @@ def dispatch(
         start += [each.key for each in ready if slots.take(each)]
     is_busy = any(each.status == "running" for each in agents)
     is_over = not is_busy and not start and wake_at == inf and "open" not in states.values()
-    return Dispatch(
-        tuple(start),
-        tuple(stop),
-        None if wake_at == inf else wake_at,
-        states,
-        because,
-        is_over,
-    )
+    next_at = None if wake_at == inf else wake_at
+    return Dispatch(tuple(start), tuple(stop), next_at, states, because, is_over)
 
 
 _NEW = AgentProgress()
@@ -199,26 +169,21 @@ class _FreeSlots:
     """The slots that are left: of the plan, of each phase and of each provider."""
 
     def __init__(self, plan: Plan, agents: Sequence[_Agent]) -> None:
-        self._plan = float(plan.concurrency)
-        self._phases = {
-            phase.name: inf if phase.concurrency is None else float(phase.concurrency)
-            for phase in plan.phases
-        }
-        self._providers = {name: float(count) for name, count in plan.providers.items()}
+        self._left = {("plan", ""): plan.concurrency}
+        for phase in plan.phases:
+            if phase.concurrency is not None:
+                self._left["phase", phase.name] = phase.concurrency
+        self._left |= {("provider", name): count for name, count in plan.providers.items()}
         for each in agents:
             if each.status == "running":
-                self._use(each)
+                self.take(each)
 
     def take(self, agent: _Agent) -> bool:
         """Take a slot of each kind that the agent needs; False if one of them is missing."""
-        provider = self._providers.get(agent.provider, inf)
-        if min(self._plan, self._phases[agent.phase.name], provider) < 1:
+        needed = (("plan", ""), ("phase", agent.phase.name), ("provider", agent.provider))
+        kinds = [each for each in needed if each in self._left]
+        if agent.status != "running" and any(self._left[each] < 1 for each in kinds):
             return False
-        self._use(agent)
+        for each in kinds:
+            self._left[each] -= 1
         return True
-
-    def _use(self, agent: _Agent) -> None:
-        self._plan -= 1
-        self._phases[agent.phase.name] -= 1
-        if agent.provider in self._providers:
-            self._providers[agent.provider] -= 1

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...config.policy_schema import InvalidKey
 from ...config.source import shown
-from ...config.suggestions import POLICY_WORDS, FileKeys, guess, names, policy_keys
+from ...config.suggestions import POLICY_WORDS, FileKeys, guess, names, policy_keys, synonyms
 from ...core.duration import seconds
 from ...core.presets import PRESETS, preset
 from ...errors import SettingError
@@ -121,11 +121,8 @@ def _delays(own: dict[str, Any]) -> None:
     # A stated jitter is kept; the default one is at most as long as the shortest wait.
     jitter = own.pop("jitter", min(_JITTER, *waits))
     jitter = _positive(jitter, ("jitter",), or_zero=True)
-    backoff: dict[str, Any] = {"shape": "schedule", "waits": waits}
-    if jitter:
-        backoff.update(jitter="additive", spread=jitter)
-    else:
-        backoff.update(jitter="none")
+    added = {"jitter": "additive", "spread": jitter} if jitter else {"jitter": "none"}
+    backoff = {"shape": "schedule", "waits": waits, **added}
     rules = own.get("rules", {})
     if not isinstance(rules, dict):
         return  # reported where values are checked
@@ -189,45 +186,28 @@ def _policy_known(table: KeyPath, shape: str) -> Collection[str]:
     return {*found, *_OURS} - {*WITHOUT_EFFECT} if not table else found
 
 
-_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "phase": ("phases",),
-    "agent": ("agents",),
-    "steps": ("phases", "agents"),
-    "stages": ("phases",),
-    "tasks": ("agents",),
-    "depends_on": ("needs",),
-    "depends": ("needs",),
-    "after": ("needs",),
-    "max_parallel": ("concurrency",),
-    "parallelism": ("concurrency",),
-    "max_concurrency": ("concurrency",),
-    "workers": ("concurrency",),
-    "fail_fast": ("on_failure",),
-    "failure_mode": ("on_failure",),
-    "partial_failure_mode": ("partial_failure",),
-    "min_success": ("minimum",),
-    "minimum_success": ("minimum",),
-    "required": ("minimum",),
-    "cmd": ("command",),
-    "run": ("command",),
-    "argv": ("command",),
-    "cli": ("program",),
-    "tool": ("program",),
-    "model": ("args",),
-    "environment": ("env",),
-    "vars": ("variables",),
-    "workdir": ("cwd",),
-    "working_directory": ("cwd",),
-    "dir": ("cwd",),
-    "max_cost": ("cost_limit",),
-    "budget": ("cost_limit",),
-    "retry": ("policy",),
-    "retries": ("policy",),
-    "check": ("verify",),
-    "test": ("verify",),
-    "stdin": ("input",),
-    "restart": ("may_restart",),
-}
+_SYNONYMS = synonyms(
+    {
+        "phases": "phase steps stages",
+        "agents": "agent steps tasks",
+        "needs": "depends_on depends after",
+        "concurrency": "max_parallel parallelism max_concurrency workers",
+        "on_failure": "fail_fast failure_mode",
+        "partial_failure": "partial_failure_mode",
+        "minimum": "min_success minimum_success required",
+        "command": "cmd run argv",
+        "program": "cli tool",
+        "args": "model",
+        "env": "environment",
+        "variables": "vars",
+        "cwd": "workdir working_directory dir",
+        "cost_limit": "max_cost budget",
+        "policy": "retry retries",
+        "verify": "check test",
+        "input": "stdin",
+        "may_restart": "restart",
+    }
+)
 
 PLAN_WORDS = FileKeys(
     known=_known,

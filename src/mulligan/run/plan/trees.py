@@ -1,7 +1,4 @@
-"""The trees that the agents of a plan work in.
-
-The trees are checked before the first agent starts, and locked for as long as the plan is driven.
-"""
+"""The trees of a plan: checked before its first agent starts, locked while it is driven."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = (
     "check_trees",
     "drop_plan_baselines",
-    "exclusive_trees",
     "files_aside",
     "holding_trees",
     "merge_remarks",
@@ -56,12 +52,7 @@ _FEW = 3
 
 
 def tree_problems(plan: Plan, home: Path) -> Iterator[Problem]:
-    """What keeps git from doing what the phases of `plan` ask of it.
-
-    Args:
-        plan: The plan.
-        home: The folder that its `cwd` starts from.
-    """
+    """What keeps git from doing what the phases of `plan` ask of it, in trees under `home`."""
     looked_at: dict[str, TreeStatus] = {}
     for at, phase in enumerate(plan.phases):
         for folder in _folders(plan, phase, home):
@@ -107,14 +98,10 @@ def check_trees(plan: Plan, home: Path) -> set[str]:
         return {tree.folder for tree, _ in _lease(plan, home, "", stack)}
 
 
-def exclusive_trees(plan: Plan, home: Path) -> set[str]:
-    """The trees in which all changes count as the plan's, by their folders."""
-    return {tree.folder for tree, modes in _trees(plan, home) if modes & EXCLUSIVE}
-
-
-def tree_folders(plan: Plan, home: Path) -> set[str]:
-    """The trees in which git does anything for the plan, by their folders."""
-    return {tree.folder for tree, _ in _trees(plan, home)}
+def tree_folders(plan: Plan, home: Path, *, is_exclusive: bool = False) -> set[str]:
+    """Folders of the trees that git works in for the plan, or takes all changes of."""
+    found = _trees(plan, home)
+    return {tree.folder for tree, modes in found if modes & EXCLUSIVE or not is_exclusive}
 
 
 @contextmanager
@@ -123,7 +110,7 @@ def holding_trees(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[list
 
     Raises:
         GitRefused: A tree is not there any more.
-        GitStopped: We were told to stop.
+        GitStopped: A stop was requested.
         TreeBusy: Another run works there.
     """
     with ExitStack() as stack:
@@ -215,12 +202,7 @@ def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> list[tuple[Tre
 
 
 def merge_remarks(taken: WorktreeMerge, key: str) -> tuple[str, list[str]]:
-    """Why an agent's changes could not be merged, if so, and remarks for the user.
-
-    Args:
-        taken: What `merge_worktree` returned.
-        key: The agent, as git knows it: ``RUN/agents/NAME``.
-    """
+    """Why the changes of agent ``RUN/agents/NAME`` were not merged, if so, and remarks."""
     said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
     if taken.folder:
         rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""

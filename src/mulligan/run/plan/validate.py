@@ -1,7 +1,6 @@
-"""Problems of a whole plan, found before it starts.
+"""Problems of a whole plan, found before it starts, when no agent has cost money yet.
 
-A plan with one of these is not started, because otherwise they would show only after agents have
-cost money: an unknown name in a prompt, a missing file, agents that share a tree.
+For example an unknown name in a prompt, a missing file, agents that share a tree.
 """
 
 from __future__ import annotations
@@ -48,29 +47,20 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 
 
 class Problem(NamedTuple):
-    """Something that keeps a plan from being started.
+    """Something that keeps a plan from being started."""
 
-    Args:
-        path: The key it is about.
-        message: What was found, in a clause that follows the key.
-        hint: What to do about it.
-        is_certain: Whether no earlier agent of the plan could fix it.
-    """
-
-    path: KeyPath
-    message: str
+    path: KeyPath  # the key it is about
+    message: str  # what was found, in a clause that follows the key
     hint: str = ""
-    is_certain: bool = True
+    is_certain: bool = True  # no earlier agent of the plan could fix it
 
 
 def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[Problem]:
     """What keeps `plan` from being started, in the order of its keys.
 
-    Args:
-        plan: The plan.
-        folder: The folder its file is in.
-        home: The folder that its `cwd` starts from; where its file is by default.
+    Its file is in `folder`; its `cwd` starts from `home`, by default the same.
     """
+    home = home or folder
     nulls = [path for path, text in _texts(plan, ()) if "\0" in text]
     for path in nulls:
         yield Problem(path, "contains a null character, which arguments cannot contain")
@@ -81,25 +71,21 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
     for at, phase in enumerate(plan.phases):
         yield from _variables(phase.variables, ("phases", at))
         yield from _policy(phase, ("phases", at, "policy"))
-        yield from _sharing(plan, at, home or folder)
+        yield from _sharing(plan, at, home)
         outputs = available_outputs(plan, phase)
         for number, agent in enumerate(phase.agents):
             path = ("phases", at, "agents", number)
             yield from _variables(agent.variables, path)
             yield from _environment(agent.env, path)
             yield from _agent(plan, phase, agent, path, folder=folder, outputs=outputs)
-    yield from _outputs(plan, home or folder)
+    yield from _outputs(plan, home)
 
 
 def machine_problems(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
     """What this machine lacks, and no earlier agent of the plan could provide.
 
-    In a phase that tolerates failed agents, a missing program fails only its agent.
-
-    Args:
-        plan: The plan.
-        home: The folder that its `cwd` starts from.
-        environ: The environment that its agents inherit.
+    In a phase that tolerates failed agents, a missing program fails only its agent. `home` is the
+    folder that the plan's `cwd` starts from, `environ` what its agents inherit.
     """
     search = {**environ, **plan.env}.get("PATH", os.defpath)
     for at, phase in enumerate(plan.phases):
@@ -150,10 +136,7 @@ def _unfound(first: str, place: Path, search: str, path: KeyPath) -> Iterator[Pr
 
 
 def available_outputs(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
-    """The outputs that a prompt of `phase` may name: of the phases it needs, and what they need.
-
-    What they will have printed is not known yet; each text says whose it will be.
-    """
+    """The outputs that a prompt of `phase` may name, each with a text in its place."""
     found = _before(plan, phase)
     return {
         each.name: {agent.name: f"[what {each.name}/{agent.name} prints]" for agent in each.agents}
@@ -163,16 +146,12 @@ def available_outputs(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
 
 
 def _before(plan: Plan, phase: Phase) -> set[str]:
-    """The phases that are over when `phase` begins."""
-    by_name = {each.name: each for each in plan.phases}
-    found: set[str] = set()
-    open_ = list(plan.needs(phase))
-    while open_:
-        name = open_.pop()
-        if name not in found:
-            found.add(name)
-            open_ += plan.needs(by_name[name])
-    return found
+    """The phases that have ended when `phase` begins: those it needs, and those they need."""
+    needed = {*plan.needs(phase)}
+    for each in reversed(plan.phases):  # a phase only needs phases before it
+        if each.name in needed:
+            needed.update(plan.needs(each))
+    return needed
 
 
 def _sharing(plan: Plan, at: int, home: Path) -> Iterator[Problem]:
@@ -311,7 +290,10 @@ def _agent(
     names |= {f"outputs.{each}.{who}" for each, agents in outputs.items() for who in agents}
     for name in used:
         if name not in names:
-            hint = _why(plan, phase, name) or _nearest(name, names)
+            near = get_close_matches(name, sorted(names), n=1)
+            braces = r"write \{{ for braces that mean nothing"
+            guess = f"did you mean {{{{{near[0]}}}}}?" if near else braces
+            hint = _why(plan, phase, name) or guess
             yield Problem((*path, key), unknown_name(name, variables, outputs), hint)
             break
 
@@ -325,12 +307,6 @@ def _why(plan: Plan, phase: Phase, name: str) -> str:
         needs = ", ".join(f'"{each}"' for each in (*plan.needs(phase), other))
         return f"phase {phase.name!r} does not need {other!r}: write needs = [{needs}]"
     return ""
-
-
-def _nearest(name: str, known: set[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
-    braces = r"write \{{ for braces that mean nothing"
-    return f"did you mean {{{{{near[0]}}}}}?" if near else braces
 
 
 def _outputs(plan: Plan, home: Path) -> Iterator[Problem]:
