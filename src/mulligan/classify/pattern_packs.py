@@ -172,6 +172,7 @@ def pack_from(
     if not is_builtin:  # those that came with Mulligan are tested, which takes longer than to load
         for index, entry in enumerate(read):
             check_cost(entry.match.pattern, f"entry[{index}] {entry.id}")
+            _check_zone(entry.zone, f"entry[{index}] {entry.id}")
     names = [entry.id for entry in read]
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
@@ -244,7 +245,7 @@ def _entry(data: object, index: int, parts: Mapping[str, str]) -> Entry:
         means=_means(texts["kind"], key, "kind"),
         with_reset=_means(texts["with_reset"], key, "with_reset") if texts["with_reset"] else None,
         voice=_voice(texts["voice"], key),
-        zone=_zone(texts["zone"], key),
+        zone=texts["zone"],
         seen=texts["seen"],
         is_foreign=_is_foreign(match.pattern),
     )
@@ -297,7 +298,6 @@ def _voice(text: str, key: str) -> Voice:
         raise PackError(f"voice needs one of {', '.join(Voice)}; got {text!r}", key) from None
 
 
-def _zone(text: str, key: str) -> str:
+def _check_zone(text: str, key: str) -> None:
     if text and named_zone(text) is None:
         raise PackError(f"zone needs an IANA name such as Asia/Shanghai; got {text!r}", key)
-    return text

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
 from ..pattern_packs import Meaning
+from ..times.plain_text import one_line
 from .last_error import tries_again
-from .meaning import LIMITS, Judgement, judge, judge_status, judge_stems, one_line
+from .meaning import LIMITS, Judgement, judge, judge_status, judge_stems
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import status_anywhere
 from .talk import is_person

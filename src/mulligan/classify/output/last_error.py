@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...core.failure import Kind
 from ..bodies import read_body
 from ..pattern_packs import Meaning
+from ..times.plain_text import one_line
 from ..times.zones import named_zone
 from .bare_errors import bare_error, may_introduce
 from .error_bodies import body_evidence
@@ -26,7 +27,6 @@ from .meaning import (
     judge,
     judge_status,
     judge_unknown,
-    one_line,
     with_status,
 )
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
@@ -267,7 +267,7 @@ class _Text:
         is_talk = judgement is None or explains(spoken.text, judgement.end)
         if judgement is None or (not is_error and judgement.means in LIMITS and is_talk):
             return None, index
-        judgement = with_status(judgement, status if is_error else None, context)
+        judgement = with_status(judgement, status if is_error else None)
         if is_error and judgement.reset is None and judgement.means in LIMITS:
             # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
             judgement = replace(judgement, reset=context.reset_in(spoken.whole))

@@ -6,12 +6,13 @@ The status is read as in an HTTP answer (`status_kinds`), and so are sizes and r
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from ...core.failure import Kind, Reach
 from ...core.hint import Confidence
-from ..pattern_packs import Entry, Meaning, Pack, Packs, Voice
+from ..pattern_packs import Entry, Meaning, Pack, Voice
 from ..status_kinds import (
     NO_WAIT,
     Verdict,
@@ -22,7 +23,6 @@ from ..status_kinds import (
     weigh,
 )
 from ..times.fields import reset_in_fields
-from ..times.plain_text import level
 from ..times.reset_time import find_reset
 from ..times.server_formats import ResetTime
 from ..times.zones import named_zone
@@ -40,16 +40,13 @@ __all__ = (
     "judge_stems",
     "judge_unknown",
     "limited_model",
-    "one_line",
     "reach_in_words",
     "with_status",
 )
 
 # What passes by itself, sooner or later.
 LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
-_LONGEST = 4000
 _LONGEST_UNKNOWN = 600
-_BLANKS = re.compile(r"\s+")
 
 _NEVER_SENT = re.compile(
     r"refused|ENOTFOUND|EAI_AGAIN|resolve|name or service|getaddrinfo|no route|unreachable",
@@ -62,15 +59,15 @@ class ReadingContext:
     """What a judgement needs to know besides the words.
 
     Args:
-        packs: The patterns.
-        agent: The program, if known; its pack is asked first.
+        entries: The patterns with their packs, those of the program first.
+        agent: The program, if known.
         now: Epoch seconds.
         zone: What a time without a zone means: the host's zone, or one that was named just above.
         is_over: Whether the run is known to have failed: then no notice can say otherwise.
         is_weak: Whether weak entries are asked too, because nothing else matched.
     """
 
-    packs: Packs
+    entries: Sequence[tuple[Pack, Entry]]
     agent: str
     now: float
     zone: tzinfo
@@ -107,11 +104,6 @@ class Judgement:
     by_status: Verdict | None = None
 
 
-def one_line(text: str) -> str:
-    """`text` as patterns see it: plain characters, single blanks, one line."""
-    return _BLANKS.sub(" ", level(text[: 2 * _LONGEST])).strip()[:_LONGEST]
-
-
 def judge(
     text: str, context: ReadingContext, *, is_error: bool, fields: object = None
 ) -> Judgement | None:
@@ -138,7 +130,7 @@ def _first_entry(
 ) -> Judgement | None:
     """What the first entry that knows `text` says."""
     is_plain, vague = text.isascii(), None
-    for pack, entry in context.packs.entries(context.agent):
+    for pack, entry in context.entries:
         if is_plain and entry.is_foreign:
             continue
         if entry.voice is Voice.GUESS or (entry.voice is Voice.ERROR and not is_error):
@@ -162,7 +154,7 @@ def _first_entry(
 
 def judge_stems(text: str, context: ReadingContext) -> Judgement | None:
     """What the first entry for guesses says whose stem stands in `text`, or None."""
-    for pack, entry in context.packs.entries(context.agent):
+    for pack, entry in context.entries:
         found = entry.match.search(text) if entry.voice is Voice.GUESS else None
         if found is not None:
             reset = context.reset_in(text) if entry.with_reset is not None else None
@@ -282,15 +274,15 @@ def judge_status(
     return Judgement(means=found.kind, because=found.because, reset=reset, by_status=found)
 
 
-def with_status(found: Judgement, status: int | None, context: ReadingContext) -> Judgement:
+def with_status(found: Judgement, status: int | None) -> Judgement:
     """`found`, unless the status leaves no room for it: a 404 is a 404 whatever its page says."""
-    own = judge_status(status, "", context)
-    if own is None or not isinstance(found.means, Kind) or own.means is found.means:
+    own = verdict(status, (), "") if status is not None and 400 <= status <= 599 else None
+    if own is None or not isinstance(found.means, Kind) or own.kind is found.means:
         return found
     is_unpaid = status == 402 and found.means is Kind.RATE_LIMIT and found.reset is None
     if found.means in FROM_WORDS & room_beside(status) and not is_unpaid:
         return found
-    return replace(found, means=own.means, because=own.because, by_status=own.by_status)
+    return replace(found, means=own.kind, because=own.because, by_status=own)
 
 
 def reach_in_words(judgement: Judgement, status: int | None, text: str) -> Reach:

@@ -17,6 +17,7 @@ from ...core.redaction import presentable
 from ..pattern_packs import Meaning
 from ..status_kinds import verdict
 from ..times.fields import reset_in_fields
+from ..times.plain_text import one_line
 from ..times.server_formats import ResetTime
 from .dumps import dumped_error
 from .evidence import Evidence, Role, bracketed
@@ -30,7 +31,6 @@ from .meaning import (
     ReadingContext,
     judge,
     limited_model,
-    one_line,
     reach_in_words,
 )
 from .shown import is_code, is_fence, is_header_names, is_survival, is_trailer, outside, prose_words
@@ -114,9 +114,11 @@ def read_output(
         agent: The program's name, if known.
         exit_code: How it exited; None if that is not known.
     """
-    streams = [split_stream(_text(stdout)), split_stream(_text(stderr))]
+    streams = [_stream(stdout), _stream(stderr)]
     given_away = streams[0].agent or streams[1].agent
-    context = ReadingContext(packs=packs, agent=agent or given_away, now=now, zone=zone)
+    agent = agent or given_away
+    entries = packs.entries(agent)
+    context = ReadingContext(entries=entries, agent=agent, now=now, zone=zone)
     has_failed = exit_code not in (None, 0)
     story = _timeline(streams, context, exit_code)
     found = _from_events(story, context)
@@ -138,7 +140,7 @@ def read_output(
 
 def _leaves_work(streams: Sequence[Stream], context: ReadingContext) -> bool:
     """Whether a line in the program's own voice says that it stops early, before a limit."""
-    entries = [one for _, one in context.packs.entries("") if one.means is Meaning.WORK_LEFT]
+    entries = [one for _, one in context.entries if one.means is Meaning.WORK_LEFT]
     for stream in streams:
         lines = [line for line in stream.lines if "limit" in line][-_NOTICES:]
         spoken = (read_line(line).text for line in outside(lines))
@@ -450,5 +452,6 @@ def _from_exit(
     )
 
 
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+def _stream(value: str | bytes) -> Stream:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return split_stream(text) if text.strip() else Stream((), ())

@@ -16,6 +16,7 @@ from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
 from ..pattern_packs import Meaning
 from ..times.fields import reset_in_fields
+from ..times.plain_text import one_line
 from .events.shapes import event_evidence
 from .evidence import Evidence, Role, bracketed
 from .failed_objects import failure_lines
@@ -28,7 +29,6 @@ from .meaning import (
     judge_status,
     judge_unknown,
     limited_model,
-    one_line,
     with_status,
 )
 from .shown import is_fence
@@ -149,7 +149,7 @@ class Timeline:
 
     def _add(self, event: Evidence) -> None:
         role = event.role
-        if role is Role.FAILED and self._is_notice(event):
+        if role is Role.FAILED and not event.is_limit and self._is_notice(event):
             role = Role.PROGRESS
         if role is Role.DONE:
             self.is_done, self.last = True, event
@@ -232,7 +232,7 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     found = judge(text, asked, is_error=True, fields=evidence.fields)
     status = evidence.status or read_line(evidence.text[:400]).status
     if found is not None and isinstance(found.means, Kind):
-        return _as_said_last(with_status(found, status, context), evidence.text, context)
+        return _as_said_last(with_status(found, status), evidence.text, context)
     reset = reset_in_fields(evidence.fields, now=context.now)
     if evidence.is_limit:
         return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("level", "without_escapes")
+__all__ = ("level", "one_line", "without_escapes")
+
+_LONGEST = 4000
+_BLANKS = re.compile(r"\s+")
 
 # Bounded repeats: an unfinished sequence in a megabyte of noise must not be read to its end.
 _ESCAPES = re.compile(
@@ -44,6 +47,11 @@ def level(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub(lambda found: " " * len(found[0]), text)
     return text.translate(_TWINS)
+
+
+def one_line(text: str) -> str:
+    """`text` as patterns see it: plain characters, single blanks, one line."""
+    return _BLANKS.sub(" ", level(text[: 2 * _LONGEST])).strip()[:_LONGEST]
 
 
 def without_escapes(text: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...classify.output.meaning import one_line
 from ...classify.output.shown import is_survival, shown
 from ...classify.output.talk import is_person
 from ...classify.pattern_packs import Meaning, Voice
+from ...classify.times.plain_text import one_line
 from ...core.redaction import presentable
 
 if TYPE_CHECKING:
