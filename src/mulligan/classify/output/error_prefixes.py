@@ -92,7 +92,7 @@ ERROR_PREFIXES = (
         "AI SDK of Vercel",
     ),
     ErrorPrefix(
-        r"(?:failed(?! tests?\b)|(?:we(?:'re| are) )?unable|could not|couldn't|cannot|can't"
+        r"\[?(?:failed(?! tests?\b)|(?:we(?:'re| are) )?unable|could not|couldn't|cannot|can't"
         r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
         r"(?:[^:{}\"\n]|:(?!\s)){0,120}:\s+",
         "Failed to find label: not found",

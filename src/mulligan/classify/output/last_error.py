@@ -398,7 +398,7 @@ _PROSE_AFTER_ALL = 400
 
 def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     """For each line, how many words of prose stand below it."""
-    after, total, is_logged = [0] * len(lines), 0, False
+    after, total, is_logged, is_long = [0] * len(lines), 0, False, False
     is_advice = _advice(lines, echoed)
     stamped = next((index for index, line in enumerate(lines) if is_stamped(line)), len(lines))
     for index in range(len(lines) - 1, -1, -1):
@@ -407,7 +407,8 @@ def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
         line = lines[index]
         is_traced = index > 0 and lines[index - 1].lstrip().startswith('File "')
         is_logged = is_logged or _WENT_ON.match(line) is not None
-        is_text = _HEADING.match(line) is not None or (is_code(line) and not is_traced)
+        is_long = is_long or prose_words(line) >= _LABEL
+        is_text = (is_long and _HEADING.match(line)) or (is_code(line) and not is_traced)
         if is_text or is_survival(line):
             total += PROSE_AFTER_ERROR + 1
         is_continued = index > 0 and continues(lines[index - 1], line)

@@ -16,7 +16,7 @@ __all__ = ("LARGEST_OBJECT", "is_python", "may_be_printed", "printed_object")
 # A body, not a data dump; deeper than any vendor nests.
 LARGEST_OBJECT = 16_384
 _DEEPEST = 40
-_PYTHON = re.compile(r"\{\s*(?:'|\"[\w-]{1,40}\": ?(?:'|None|True|False|\{\s*'))")
+_PYTHON = re.compile(r"\{\s*(?:'|\"[\w-]{1,40}\"\s?:(?! ?\"))")
 _JAVASCRIPT = re.compile(r"\{\s{0,40}(?:[A-Za-z_$][\w$]{0,60}|'[\w.-]{1,60}'): {1,2}\S")
 _TOKEN = re.compile(
     r"\s*(?:"

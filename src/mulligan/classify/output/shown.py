@@ -143,8 +143,12 @@ _DETAIL = re.compile(
 _HEADED = re.compile(
     r"\W{0,8}(?:[A-Za-z]{1,20} ){0,3}errors?\b[^\n]{0,300}[^{\[(,]$", re.IGNORECASE
 )
-# acme.APIError: {: its body stands on the lines below
-_OPENED = re.compile(r"\s{0,8}[\w.]{1,80}(?:Error|Exception): \{\s*$")
+# acme.APIError: {   Error code: 429 - {: its body stands on the lines below
+_OPENED = re.compile(
+    r"[^\n]{0,400}(?:\w(?:Error|Exception)|\b(?:error|failed|[45]\d\d))\b[^\n]{0,80}"
+    r"[:-] [\[{]{1,2}\s*$",
+    re.IGNORECASE,
+)
 # The service answers in plain text. For example:
 _EXAMPLE = re.compile(
     r"\b(?:for (?:example|instance)|examples?|e\.g\.?|such as|like (?:this|these|so)|looks? like"

@@ -31,7 +31,7 @@ from .meaning import (
     limited_model,
     with_status,
 )
-from .shown import is_fence
+from .shown import is_code, is_fence
 from .speaker import read_line
 from .unwrap import ONE_STRING, unwrapped
 
@@ -54,6 +54,7 @@ _HEADING = re.compile(
 _LINES = 5000
 _EVENTS = 2000
 _OBJECTS = 4
+_SOME_CODE = 2
 # Limits that state when they end.
 _WINDOWS = (Kind.RATE_LIMIT, Kind.QUOTA)
 
@@ -120,9 +121,20 @@ def split_stream(text: str) -> Stream:
         lines.extend(record[0])
     else:
         record = ([], None)
-    dropped = max(0, count - len(lines))
-    placed = tuple(replace(one, line=max(0, one.line - dropped)) for one in evidence)
+    placed = _placed(evidence, lines, max(0, count - len(lines)))
     return Stream(placed, tuple(lines), agent, record[1], tuple(objects))
+
+
+def _placed(
+    evidence: Iterable[Evidence], lines: Iterable[str], dropped: int
+) -> tuple[Evidence, ...]:
+    """`evidence` at its place in `lines`, of which so many were dropped."""
+    placed = (replace(one, line=max(0, one.line - dropped)) for one in evidence)
+    said = [line for line in lines if line.strip()]
+    code = sum(map(is_code, said))
+    if code <= _SOME_CODE or 4 * code <= len(said):
+        return tuple(placed)
+    return tuple(replace(one, is_event=False, is_fenced=True) for one in placed)  # a test's source
 
 
 def _unquoted(data: object) -> object:

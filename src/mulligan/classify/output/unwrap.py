@@ -52,7 +52,7 @@ _FAILED = re.compile(
 )
 # ### Error Message   **Stack trace**
 _ERROR_LABEL = re.compile(
-    r"\s{0,3}(?:#{1,6} |\*\*)\W{0,6}(?:full )?(?:exception|stack ?trace|traceback"
+    r"\s{0,3}(?:#{1,6} |\*\*)\W{0,6}(?:full )?(?:exception|failure|stack ?trace|traceback"
     r"|error(?: (?:message|output|logs?|details|text|response))?)\W{0,6}$",
     re.IGNORECASE,
 )
