@@ -64,8 +64,8 @@ class Voice(StrEnum):
     ERROR = "error"  # only an error that contains them
     ANYWHERE = "anywhere"  # any line that contains them; for notices, never for limits
     STATED = "stated"  # a line that says them early, and when it resets
-    WEAK = "weak"  # like LINE, but only where nothing else in the output matched
-    GUESS = "guess"  # any of the last lines of a run that is known to have failed, if none of these
+    WEAK = "weak"  # a statement that contains the words, not talk about them; asked last
+    GUESS = "guess"  # an error in unknown words, or any of the last lines of a run that failed
 
 
 class Meaning(StrEnum):

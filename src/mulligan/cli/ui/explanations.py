@@ -23,8 +23,8 @@ _VOICES = {
     Voice.ERROR: "an error that contains the words",
     Voice.ANYWHERE: "any line that contains the words",
     Voice.STATED: "a line that says the words early, and when it resets",
-    Voice.WEAK: "a line that begins with the words, where nothing else matched",
-    Voice.GUESS: "one of the last lines of a run that failed, where nothing else matched",
+    Voice.WEAK: "a statement that contains the words, where nothing else matched",
+    Voice.GUESS: "an error in unknown words, or the last lines of a run that failed",
 }
 # Lines that were not believed: the last few are enough to report a miss.
 _MOST_OTHERS = 8
