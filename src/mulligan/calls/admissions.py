@@ -63,7 +63,6 @@ class Admissions:
     tokens last. Waits are charged to the budget of the task.
 
     Attributes:
-        asked_at: When it was last asked for admission: an attempt begins when it is admitted.
         changes: Events about what callers share, for the session to announce.
         hold: What the call waits for, from `held` until it has asked again.
         stated: What the answer to the attempt under way stated about limits; before `leave`.
@@ -71,7 +70,6 @@ class Admissions:
         was_cut: Whether it failed because the caller ran out of time; before `leave`.
     """
 
-    asked_at = 0.0
     # The guard's admissions that admitted the attempt, with their tickets, outermost first.
     _admitted: tuple[tuple[Admission, object], ...] = ()
     _is_in = False  # whether an attempt is under way
@@ -138,7 +136,6 @@ class Admissions:
     def _ask(self) -> Hold | None:  # noqa: C901 -- each answer to the question, in order
         target, call = self.target, self._call
         now, wall = self._clock.now(), self._clock.wall()
-        self.asked_at = now
         if now >= call.deadline_at:
             if self.hold is not None:
                 raise self._not_admitted(self.hold)

@@ -155,8 +155,7 @@ class Session:
         """Count the attempt that begins now, and make it the one that `current()` tells of."""
         self.call.attempt += 1
         self.mark = endings.count
-        admissions = self.admissions
-        self._began_at = self.clock.now() if admissions is None else admissions.asked_at
+        self._began_at = self.clock.now()
         self._token = ambient_context.set(self)
 
     def enter_context(self) -> None:

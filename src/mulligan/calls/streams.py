@@ -90,7 +90,7 @@ def streaming(
         ended = broken = None
 
 
-def _delivering(  # noqa: C901 -- the life of a stream from its first item on
+def _delivering(  # noqa: C901, PLR0912 -- the life of a stream from its first item on
     session: Session, items: Any, item: Any, source: Any, delivered: list[Any] | None
 ) -> Steps:
     """Hand over one item after another. What fails now is committed, never replayed.
@@ -114,6 +114,8 @@ def _delivering(  # noqa: C901 -- the life of a stream from its first item on
         sent: Any = None
         try:
             sent = yield HandOver(item)
+        except GeneratorExit:  # collected as garbage, with all that it holds: no step can follow
+            raise
         except BaseException as caught:
             if isinstance(caught, ClosedByConsumer) or not takes_errors:
                 yield CloseStream(source, items)
@@ -131,6 +133,8 @@ def _delivering(  # noqa: C901 -- the life of a stream from its first item on
             session.end(caught, decision)
             yield CloseStream(source)
             return Raised(caught)
+        except GeneratorExit:
+            raise
         except BaseException:
             yield CloseStream(source)
             raise

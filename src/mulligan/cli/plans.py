@@ -28,7 +28,7 @@ from ..run.plan.validate import available_outputs
 from ..run.show.messages import money
 from ..run.show.plan_view import PlanTable
 from ..run.show.standard_streams import StandardStreams
-from . import Unusable
+from . import EXIT_INTERRUPTED, Unusable
 from .run_start import check_name, notify_argv, working_folder
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def run_plan(
                     context, plan, folder=folder, cwd=home, name=name, notify=notify
                 )
         except GitStopped:
-            return 130
+            return EXIT_INTERRUPTED
         except (SettingError, GitRefused) as wrong:
             seen = "; mulligan lint shows all that is in its way"
             hint = f"nothing was started{'' if isinstance(wrong, TreeBusy) else seen}"

@@ -17,11 +17,11 @@ from ..run.journal.entries import PLAN, WOKEN, RunRescheduled
 from ..run.journal.store import NoSuchRun, RunHeld
 from ..run.process.environment import credentials, environment_of
 from ..run.show.messages import clock
-from . import Unusable
+from . import EXIT_INTERRUPTED, Unusable
 from .run_start import current_folder, drive_shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..run.journal.state import RunState
     from ..run.journal.store import RunStore
@@ -57,12 +57,12 @@ def resume_run(
         _check_resumable(runs, id_, state, report, cost_limit)
         _check_here(runs, id_, state, is_here=is_here)
         environ = environment_of(state.made, os.environ)
-        for missing in sorted(credentials(state.made.variables) - environ.keys()):
-            when = "was set when the run was created, and is not set now"
-            click.echo(f"mulligan: {missing} {when}", err=True)
+        _warn_of_missing(credentials(state.made.variables) - environ.keys())
         now = opened.now()
         if not is_now and _is_far(id_, state, now, horizon):
             return EX_TEMPFAIL
+        if opened.stop.is_set:  # interrupted before anything was changed
+            return EXIT_INTERRUPTED
         context = opened._replace(environ=environ)
         try:
             claimed = runs.claim(id_, now, is_by_hand=True)
@@ -94,6 +94,12 @@ def resume_run(
             return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
         state = runs.look(id_, state) or state
         return drive_shown(context, claimed, state, how, is_json=is_json)
+
+
+def _warn_of_missing(names: Iterable[str]) -> None:
+    for missing in sorted(names):
+        when = "was set when the run was created, and is not set now"
+        click.echo(f"mulligan: {missing} {when}", err=True)
 
 
 def _ready_plan(

@@ -82,7 +82,7 @@ class State(Protocol):
     def peek_all(
         self, wanted: Sequence[tuple[Key, Machine[Any]]], /
     ) -> tuple[Sequence[Any], Moment]:
-        """The states of several keys of one target, in one round trip; as `peek`."""
+        """The states of several keys, in one round trip if they are of one target; as `peek`."""
         ...
 
     def known(self, machine: Machine[S], /) -> tuple[Key, ...]:

@@ -466,7 +466,7 @@ class TargetCall(CallAdmission):
                 self._reservation = ""
             try:
                 results = do_all([*told, *settling], now, wall)[: len(told)]
-                if any(results) or self.waiting.queue.size:
+                if ticket is not None and (any(results) or self.waiting.queue.size):
                     self._told(told, results, now, wall)
             finally:
                 if self.waiting.unfunded.size:

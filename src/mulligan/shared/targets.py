@@ -13,7 +13,7 @@ Everything else is freed with the last guard, its settings too.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from threading import Lock
+from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
@@ -77,7 +77,8 @@ class StoreTargets:
         reset_after_fork(self)
 
     def after_fork(self) -> None:
-        self.lock = Lock()
+        # Reentrant: a collection of garbage may end an abandoned stream while it is held.
+        self.lock = RLock()
 
     def __len__(self) -> int:
         """How many targets are used, or have something to remember."""

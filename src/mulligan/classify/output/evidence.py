@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..bodies import opened, read_body
 from .failed_objects import failure_lines
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-__all__ = ("Event", "Evidence", "Role", "bracketed", "ended", "progress", "role_only")
+__all__ = ("Event", "Evidence", "Role", "ended", "progress", "role_only")
 
 
 class Role(Enum):
@@ -70,11 +66,6 @@ class Evidence:
     is_introduced: bool = False
     is_fenced: bool = False
     line: int = 0
-
-
-def bracketed(codes: Iterable[str]) -> str:
-    """`codes` as patterns match them beside a message: ``[insufficient_quota]``."""
-    return " ".join(f"[{code}]" for code in codes)
 
 
 Event = dict[str, Any]

@@ -17,7 +17,6 @@ from ..times.plain_text import one_line
 from ..times.zones import named_zone
 from .bare_errors import bare_error, may_introduce
 from .error_bodies import body_evidence
-from .evidence import bracketed
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .json_stream import first_object
 from .meaning import (
@@ -246,7 +245,7 @@ class _Text:
         if fields is not None:
             body = read_body(fields)
             plain = text.replace("\\n", " ")  # the body as it was printed stands in the text too
-            text = one_line(f"{plain} {body.words} {bracketed(body.codes)}")
+            text = one_line(f"{plain} {body.words}", body.codes)
             status = status or body.status
         if not _ZONE.search(message) and (zone := self._zone_above(index)) is not None:
             context = replace(context, zone=zone)

@@ -20,7 +20,7 @@ from ..times.fields import reset_in_fields
 from ..times.plain_text import one_line
 from ..times.server_formats import ResetTime
 from .dumps import dumped_error
-from .evidence import Evidence, Role, bracketed
+from .evidence import Evidence, Role
 from .failed_objects import failure_lines
 from .guess import error_lines, guess, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
@@ -399,8 +399,8 @@ def _completed(
 
 def _outcome(judgement: Judgement, evidence: Evidence, context: ReadingContext) -> Outcome:
     kind = judgement.means if isinstance(judgement.means, Kind) else Kind.UNKNOWN
-    message = presentable(evidence.text or bracketed(evidence.codes))
-    words = one_line(f"{evidence.text} {bracketed(evidence.codes)}")
+    words = one_line(evidence.text, evidence.codes)
+    message = presentable(evidence.text or words)
     failure = Failure(
         kind=kind,
         message=message,

@@ -18,7 +18,7 @@ from ..pattern_packs import Meaning
 from ..times.fields import reset_in_fields
 from ..times.plain_text import one_line
 from .events.shapes import event_evidence
-from .evidence import Evidence, Role, bracketed
+from .evidence import Evidence, Role
 from .failed_objects import failure_lines
 from .json_stream import Line, cut, pieces
 from .last_error import last_error
@@ -239,7 +239,7 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     codes = evidence.codes
     if evidence.code:
         codes = tuple(dict.fromkeys((*codes, evidence.code.lower())))
-    text = one_line(f"{evidence.text} {bracketed(codes)}")
+    text = one_line(evidence.text, codes)
     asked = replace(context, is_weak=True, is_over=True)
     found = judge(text, asked, is_error=True, fields=evidence.fields)
     status = evidence.status or read_line(evidence.text[:400]).status

@@ -8,6 +8,10 @@ is the same position in the original.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ("level", "one_line", "without_escapes")
 
@@ -49,8 +53,9 @@ def level(text: str) -> str:
     return text.translate(_TWINS)
 
 
-def one_line(text: str) -> str:
-    """`text` as patterns see it: plain characters, single blanks, one line."""
+def one_line(text: str, codes: Iterable[str] = ()) -> str:
+    """`text` as patterns see it: plain characters, single blanks, one line; codes in brackets."""
+    text = " ".join((text, *(f"[{code}]" for code in codes)))
     return _BLANKS.sub(" ", level(text[: 2 * _LONGEST])).strip()[:_LONGEST]
 
 

@@ -91,14 +91,15 @@ class RunLimits:
         keys = (self._key, Key(account.provider, PART), Key(program, PART))
         self._wanted = tuple(zip(keys, repeat(ACCOUNT)))
         self._clock, self._roll = clock, roll
-        # When the last attempt began, and when its last answer was reported.
-        self._began = clock.now()
-        self._told = self._began - _NEWS
+        self.began()
+
+    def began(self) -> None:
+        """An attempt begins: what it is answered lifts limits that are older."""
+        self._began = self._clock.now()
+        self._told = self._began - _NEWS  # when its last answer was reported
 
     def held(self) -> StartDelayed | None:
         """Why an attempt must not begin now, and for how long; None if it may."""
-        self._began = self._clock.now()
-        self._told = self._began - _NEWS
         (state, *named), moment = self._state.peek_all(self._wanted)
         order = ordered_for_all(named, moment)
         if isinstance(order, StartDelayed):

@@ -225,7 +225,8 @@ class AttemptOutput:
         self._reason, self._announced = "", 0.0
 
     def take(self, stream: Stream, chunk: bytes) -> None:
-        self._heard_at = monotonic()
+        if stream == "stdout" and self.facts.launch.is_structured:
+            self._quiet_until = 0.0  # an event: the announced silence is over
         self.facts.heard(stream, len(chunk))
         self._logs[stream].write(chunk)
         if stream == "stderr" or not self._is_translated:
@@ -269,6 +270,7 @@ class AttemptOutput:
             self._is_retrying or note.is_retry or note.quiet > 0
         )
         self._reason = note.reason if note.is_retry else self._reason
+        self._heard_at = monotonic()
         # The idle limit starts after the announced wait, when the program sends its request.
         quiet, self._announced = min(note.quiet, _LONGEST_QUIET), note.quiet
         self._quiet_until = self._heard_at + quiet if quiet else 0.0

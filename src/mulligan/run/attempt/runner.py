@@ -263,6 +263,8 @@ class Runner:
         marks = (self._claimed.id, f"{self._claimed.id}.{number}")
         environ = marked({**self._context.environ, **launch.environ}, *marks)
         timeout = self._timeout(state, self._clock.wall())
+        if self._limits is not None:
+            self._limits.began()
         begun = AttemptBegun(self._clock.wall(), number, how, session, state.because)
         try:
             # Last before the start: from here on the attempt counts as started.

@@ -14,7 +14,7 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from ...classify.quotas import Quota, Unit
+from ...classify.quotas import Quota
 from ...core.failure import Reach
 from ...stores.cache import CachedState
 from ...stores.forks import reset_after_fork
@@ -499,7 +499,7 @@ def _heard(state: GateState, moment: Moment) -> tuple[Quota, ...]:
         [
             Quota(
                 dimension=each.dimension,
-                unit=Unit(each.unit),
+                unit=each.unit,  # type: ignore[arg-type]  # one that is not known is not counted
                 limit=each.limit,
                 remaining=each.low,
                 reset_in=None if each.reset is None else each.reset.left(moment),

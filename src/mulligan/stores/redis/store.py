@@ -305,6 +305,10 @@ class RedisState(StatesByKey):
         return None
 
     def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
+        if len({(key.target, key.scope) for key, _ in wanted}) > 1:
+            # A cluster may have them on several nodes, which one script cannot read.
+            each = [self.peek_all([one]) for one in wanted]
+            return [states[0] for states, _ in each], each[-1][1]
         names = [self._names(key)[0] for key, _ in wanted]
         seconds, micros, found = self._link.run(_READ, names, [], self._link.deadline())
         states = [
