@@ -14,6 +14,8 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
+import pytest
+
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Hint
 from mulligan.run.agents.accounts import AgentAccount
@@ -82,6 +84,7 @@ script()
 """
 
 
+@pytest.mark.real
 def test_a_resume_that_is_interrupted_before_its_claim_changes_nothing():
     def mulligan(*words):
         argv = [sys.executable, "-m", "mulligan", *words]
