@@ -28,7 +28,7 @@ def start(server: FaultServer, store: str, calls: int, at_once: int = 1) -> subp
 
 
 def ended(worker: subprocess.Popen[str]) -> tuple[list[str], bool]:
-    """What a worker said, and whether its store answered in time: a busy machine may be too slow."""
+    """What a worker said, and whether its store answered in time; a busy machine may not."""
     said, complaints = worker.communicate(timeout=60)
     assert worker.returncode == 0, complaints
     return said.split(), "does not answer" not in complaints
