@@ -191,8 +191,9 @@ class Timeline:
 
     @property
     def model(self) -> str:
-        """The model that the limit is about; the last failure that names one says it."""
-        named = (limited_model(one_line(one.text)) for one in reversed(self._failures))
+        """The model that the limit is about, as one of the failures before the last names it."""
+        others = [one for one in self._failures if one is not self.last]
+        named = (limited_model(one_line(one.text)) for one in reversed(others))
         return next((each for each in named if each), "")
 
     def judgement(self) -> Judgement | None:
