@@ -83,7 +83,7 @@ def _is_client(name: str) -> bool:
 @lru_cache(maxsize=256)
 def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
     """Where the loops of `code` begin and end, as offsets of its bytecode."""
-    back, extended_arg, end_send = _jumps()
+    back, extended_arg, end_send, suppressed = _jumps()
     found, words, more = [], code.co_code, 0
     for at in range(0, len(words), 2):
         operation, argument = words[at], words[at + 1] | more
@@ -93,13 +93,15 @@ def _loops(code: CodeType) -> tuple[tuple[int, int], ...]:
             while after < len(words) and words[after] == 0:  # caches belong to the instruction
                 after += 2
             begin = after - 2 * argument
-            if words[begin] != end_send:
+            # A `with` that suppressed an exception goes on behind its block; that is no loop.
+            is_suppressed = words[max(0, at - 6) : at : 2] == suppressed
+            if words[begin] != end_send and not is_suppressed:
                 found.append((begin, at))
     return tuple(found)
 
 
 @lru_cache(maxsize=1)
-def _jumps() -> tuple[frozenset[int], int, int | None]:
+def _jumps() -> tuple[frozenset[int], int, int | None, bytes]:
     """The operations that jump backwards; but not those that wait for what is awaited.
 
     Python 3.12 also returns with a plain jump from what was thrown into an ``await``, to the
@@ -112,4 +114,5 @@ def _jumps() -> tuple[frozenset[int], int, int | None]:
         for name, number in opmap.items()
         if "JUMP_BACKWARD" in name and "NO_INTERRUPT" not in name
     }
-    return frozenset(back), opmap["EXTENDED_ARG"], opmap.get("END_SEND")
+    suppressed = bytes(opmap[name] for name in ("POP_EXCEPT", "POP_TOP", "POP_TOP"))
+    return frozenset(back), opmap["EXTENDED_ARG"], opmap.get("END_SEND"), suppressed
