@@ -186,3 +186,39 @@ def test_a_delay_in_milliseconds_is_read_in_front_of_words():
 def test_the_time_of_an_error_above_a_guess_counts():
     text = "Error code: 429 - {'message': 'Try again in 5 seconds.'}\nERROR: cause: rate_limit"
     assert outcome(text, exit_code=1).reset.seconds == 5
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "export ACME_KEY=your-key",
+        "let us know if this persists",
+        "return to the menu with esc",
+        "import taxes apply to prepaid plans",
+    ],
+)
+def test_advice_that_begins_like_code_is_no_code(below):
+    assert kind(f"Error: 429 rate limit reached\n\n{below}") == "rate_limit"
+
+
+BANNER = "You've hit your limit · resets 5pm"
+
+
+@pytest.mark.parametrize("above", ['DOC = """one line"""', 'DOC = """\nthat never ends\n'])
+def test_a_literal_hides_nothing_behind_its_end_or_without_one(above):
+    assert kind(f"{above}\n{BANNER}") == "quota"
+
+
+@pytest.mark.parametrize(
+    "line", ["acme.RateLimitError: slow down", "ERROR: 429 slow", "Error: 529"]
+)
+def test_an_error_on_each_line_is_no_name_of_a_runner(line):
+    assert kind("\n".join([line] * 3)) in ("rate_limit", "overloaded")
+
+
+def test_three_thousand_borders_are_no_obstacle():
+    assert kind("│ " * 3000 + f"x\n{BANNER}") == "quota"
+
+
+def test_credits_whose_reset_stands_on_the_next_line_are_a_quota():
+    assert kind("the purse is out of credits\nit resets in 2h", exit_code=1) == "quota"

@@ -1,4 +1,4 @@
-"""A guess at why a run failed: its last lines, by the stems of their words.
+"""A guess at why a run failed: its last lines by the stems of their words, or a notice's title.
 
 It is asked only where no rule knows why, and does not ask whose voice a line is, so what it says
 has `Confidence.LOW`. Whether the run failed is said by its exit code; where that is not known, by
@@ -123,19 +123,15 @@ def guess(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str
 
 
 def _guess(text: str, near: Sequence[str], context: ReadingContext) -> Judgement | None:
-    found = judge_stems(text, context)
-    if found is None:
-        stated = context.reset_in(text)
-        if stated is None:
-            return judge_status(status_anywhere(text), text, context)
-        because = f'the run failed, and it said "{stated.source}"'
-        means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
-        return Judgement(means=means, because=because, reset=stated)
-    if found.means is Meaning.NOT_FAILURE:
-        return None
-    said = text[found.begin : found.end].strip()
-    found = replace(found, because=f'{found.because}: the run failed, and it said "{said}"')
-    if found.reset is not None or found.means not in LIMITS:
-        return found
-    resets = map(context.reset_in, near)
-    return replace(found, reset=next((one for one in resets if one is not None), None))
+    found = judge_stems(text, context, near)
+    if found is not None:
+        said = text[found.begin : found.end].strip()
+        because = f'{found.because}: the run failed, and it said "{said}"'
+        is_veto = found.means is Meaning.NOT_FAILURE
+        return None if is_veto else replace(found, because=because)
+    stated = context.reset_in(text)
+    if stated is None:
+        return judge_status(status_anywhere(text), text, context)
+    because = f'the run failed, and it said "{stated.source}"'
+    means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
+    return Judgement(means=means, because=because, reset=stated)

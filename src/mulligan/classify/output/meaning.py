@@ -152,13 +152,24 @@ def _first_entry(
     return vague
 
 
-def judge_stems(text: str, context: ReadingContext) -> Judgement | None:
-    """What the first entry for guesses says whose stem stands in `text`, or None."""
+def judge_stems(text: str, context: ReadingContext, near: Sequence[str] = ()) -> Judgement | None:
+    """What the first entry for guesses says whose stem stands in `text`, or None.
+
+    Args:
+        text: A squashed message.
+        context: Packs, agent, clock, zone.
+        near: Where its reset may stand, the nearest first; only in `text` if empty.
+    """
     for pack, entry in context.entries:
         found = entry.match.search(text) if entry.voice is Voice.GUESS else None
-        if found is not None:
-            reset = context.reset_in(text) if entry.with_reset is not None else None
-            return _judgement(text, found, (pack, entry), reset)
+        if found is None:
+            continue
+        may_reset = entry.means in LIMITS or entry.with_reset is not None
+        resets = map(context.reset_in, (near or (text,)) if may_reset else ())
+        reset = next((one for one in resets if one is not None), None)
+        # Where the reset stands in another line, its place says nothing about these words.
+        judgement = _judgement(text, found, (pack, entry), reset)
+        return replace(judgement, end=found.end())
     return None
 
 

@@ -120,8 +120,10 @@ _SHOWN_LINE = re.compile(
 )
 # expect(x).toBe(1);   for _, tt := range tests {   } else {   #[test]: no program ends so
 _CODE = re.compile(
-    r"\s{0,40}(?:(?:def|fn|func|function|class|async def|async function|import|export|const|let|var"
-    r"|return|throw|raise|elif|impl|pub|struct|interface|public|private|protected)\s[\w(*{'\"\[$]"
+    # not: export ACME_KEY=…, let us know, return to the menu
+    r"\s{0,40}(?:(?!export [A-Z_\d]{1,60}=)(?:def|fn|func|function|class|async def|async function"
+    r"|import|export|const|let|var|return|throw|raise|elif|impl|pub|struct|interface|public|private"
+    r"|protected)\s(?=[^\n]{0,200}[(){}=;\[\"'])[\w(*{'\"\[$]"
     r"|(?:expect|assert\w{0,20}!?|it|test|describe|console\.\w{1,10})\("
     r"|(?:if|for|while|switch|catch) \(|#\[\w|@\w[\w.]{0,60}(?:\(|$)"
     # svc.handle(ctx, body), unless it is a frame of a goroutine
@@ -130,8 +132,8 @@ _CODE = re.compile(
     r"|[^\n\"']{0,120}(?:\s:=\s|(?:\)|\b[a-z]\w{0,30})\s=>\s[{(]|[\w)\]]\s={2,3}\s)"
     r"|[^\n]{1,200}\)\s?(?:;|=> \{|-> [\w\[\]]{1,40}:)\s*$"
 )
-# CAPTURED = """: a text in source code begins, or ends
-_LITERAL = re.compile(r"(?:\"\"\"|''')\\?\s*$|^\s*(?:\"\"\"|''')")
+# CAPTURED = """: a text in source code begins
+_LITERAL = re.compile(r"\s{0,40}[\w.]{1,80}\s?(?::[^=\n]{1,40})?=\s?\w{0,2}(?:\"\"\"|''')")
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
 # API request failed:  Status: 500  Body: {…}: what an error tells about itself
@@ -340,6 +342,7 @@ class _Reader:
     def __init__(self, heads: Sequence[str]) -> None:
         # Output that broke off in the middle of a block hides nothing below the opening.
         self._fences = sum(1 for head in heads if _FENCE.match(head)) // 2 * 2
+        self._literals = sum(map(_is_literal_mark, heads)) // 2 * 2
         self._comments = sum(1 for head in heads if "*/" in head)
         self._above = ""
         self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
@@ -395,8 +398,13 @@ class _Reader:
         is_inside = self._comments > 0 or head.lstrip().startswith("*")
         is_begin = _COMMENT.match(head) is not None and (is_inside or "/**" in head)
         self._in_comment = is_begin or (self._in_comment and is_inside and not is_over)
-        is_quote = _LITERAL.search(head) is not None
-        self._in_literal = not is_quote if self._in_literal else is_quote and "=" in head
+        self._follow_literal(head)
+
+    def _follow_literal(self, head: str) -> None:
+        is_mark = _is_literal_mark(head)
+        if self._literals and is_mark and (self._in_literal or _LITERAL.match(head)):
+            self._in_literal = not self._in_literal
+            self._literals -= 1
 
     def _follow_above(self, head: str) -> None:
         above = self._heading = self._above
@@ -423,6 +431,11 @@ class _Reader:
             self._under_tool, self._corner = True, None
         elif head.strip() and (is_apart or is_next or not _UNDER_TOOL.match(head)):
             self._under_tool = False
+
+
+def _is_literal_mark(head: str) -> bool:
+    """Whether a literal of several lines begins or ends in `head`."""
+    return head.count('"""') % 2 == 1 or head.count("'''") % 2 == 1
 
 
 def is_code(line: str) -> bool:

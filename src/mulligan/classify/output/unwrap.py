@@ -23,6 +23,8 @@ __all__ = ("ONE_STRING", "unwrapped")
 # A message, not a document.
 ONE_STRING = 4000
 _BORDERS = "│┃║"
+# A traceback's box has one for the values of its variables.
+_BOXES = 3
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
 _FRAGMENT = re.compile(
     r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type|message): )"
@@ -73,8 +75,11 @@ _SPLIT_ERROR = re.compile(
     r"^[^\n]{0,40}\b(?:error|failed)\b[^\n]{0,80}\n[ \t]{2,8}→ ", re.IGNORECASE | re.MULTILINE
 )
 _SPLIT = re.compile(r"(?<=\S)[ \t]*\n[ \t]{2,60}→ ")
-# @acme/web:dev:   api-1  |   [worker-3]
-_PREFIX = re.compile(r"(?!\[?\d)[\w@./:|\[\]-]{2,60}(?:: |\] |\s*\| )")
+# @acme/web:dev:   api-1  |   [worker-3]; but Error:, WARN: and acme.RateLimitError: say something
+_PREFIX = re.compile(
+    rf"(?!\[?\d|\[?(?i:{LEVEL})\b|\S{{0,60}}(?i:error|exception|fail))"
+    r"[\w@./:|\[\]-]{2,60}(?:: |\] |\s{0,40}\| )"
+)
 # < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
 _ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
 _ARROW = re.compile(r"^< ?", re.MULTILINE)
@@ -83,27 +88,33 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
-    plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
+    plain = _with_lost_lines(_OVERWRITTEN.sub("\n", without_escapes(text)))
+    plain = _without_blank_lines(_without_box(plain))
     plain = _without_split(_without_curl(_without_pieces(_without_prefix(plain))))
     plain = _without_stamps(_without_quote_marks(plain))
     return _braced(_without_quotes(_without_numbers(_without_report(plain))))
 
 
+def _with_lost_lines(text: str) -> str:
+    """A screen that was copied as one line, with its lines again."""
+    is_one = len(text) > _WIDEST and "\n" not in text.strip()
+    return _SCREEN.sub("\n", text) if is_one else text
+
+
 def _without_box(text: str) -> str:
     """`text` without the borders that a terminal program drew around it."""
-    if len(text) > _WIDEST and "\n" not in text.strip():
-        text = _SCREEN.sub("\n", text)
     if not any(border in text for border in _BORDERS):
         return text
     return "\n".join(_line_without_box(line) for line in text.split("\n"))
 
 
 def _line_without_box(line: str) -> str:
-    bare = line.strip()
-    if len(bare) < 2 or bare[0] not in _BORDERS:
-        return line
-    inside = bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
-    return _line_without_box(inside) if inside.startswith(tuple(_BORDERS)) else inside
+    for _ in range(_BOXES):
+        bare = line.strip()
+        if len(bare) < 2 or bare[0] not in _BORDERS:
+            break
+        line = bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
+    return line
 
 
 def _without_blank_lines(text: str) -> str:
