@@ -17,11 +17,12 @@ from ...core.redaction import presentable
 from ..pattern_packs import Meaning
 from ..status_kinds import verdict
 from ..times.fields import reset_in_fields
-from ..times.plain_text import one_line
+from ..times.plain_text import one_line, without_escapes
 from ..times.server_formats import ResetTime
 from .dumps import dumped_error
 from .evidence import Evidence, Role
 from .failed_objects import failure_lines
+from .failure_score import READS_FAILED, READS_HARMLESS, failure_score
 from .guess import error_lines, guess, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import last_error, tries_again
@@ -114,11 +115,20 @@ def read_output(
         agent: The program's name, if known.
         exit_code: How it exited; None if that is not known.
     """
-    streams = [_stream(stdout), _stream(stderr)]
-    given_away = streams[0].agent or streams[1].agent
-    agent = agent or given_away
-    entries = packs.entries(agent)
-    context = ReadingContext(entries=entries, agent=agent, now=now, zone=zone)
+    texts = [_text(stdout), _text(stderr)]
+    streams = [split_stream(text) if text.strip() else Stream((), ()) for text in texts]
+    agent = agent or streams[0].agent or streams[1].agent
+    context = ReadingContext(entries=packs.entries(agent), agent=agent, now=now, zone=zone)
+    found = _read(streams, context, exit_code)
+    if exit_code is None:
+        found = _weighed(found, "\n".join(texts), streams, context)
+    if found.failure is None and _leaves_work(streams, context):
+        return replace(found, is_work_left=True)
+    return found
+
+
+def _read(streams: Sequence[Stream], context: ReadingContext, exit_code: int | None) -> Outcome:
+    """What the evidence says, the surest first."""
     has_failed = exit_code not in (None, 0)
     story = _timeline(streams, context, exit_code)
     found = _from_events(story, context)
@@ -132,9 +142,31 @@ def read_output(
     if has_failed and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
         return _guessed(streams, context, found, has_failed=True) or found
     if exit_code is None and found.failure is None and not (story.last or found.is_progress):
-        found = _guessed(streams, context, found, has_failed=False) or found
-    if found.failure is None and _leaves_work(streams, context):
-        return replace(found, is_work_left=True)
+        return _guessed(streams, context, found, has_failed=False) or found
+    return found
+
+
+def _weighed(
+    found: Outcome, text: str, streams: Sequence[Stream], context: ReadingContext
+) -> Outcome:
+    """`found`, unless all the words of `text` say otherwise about whether a run failed.
+
+    Events and banners say so themselves; errors and the lack of them are weighed.
+    """
+    if found.is_structured or found.is_progress or found.is_done or found.source == "banner":
+        return found
+    score = failure_score(without_escapes(text))
+    words = ", ".join(f'"{word}"' for word in score.words)
+    if found.failure is None and score.value >= READS_FAILED:
+        failed = _read(streams, context, exit_code=1)
+        if failed.failure is None or failed.failure.kind is Kind.UNKNOWN:
+            return found
+        because = f"{failed.because}; reads like the output of a run that failed ({words})"
+        failure = replace(failed.failure, because=because)
+        return replace(failed, failure=failure, because=because, confidence=Confidence.LOW)
+    if found.failure is not None and score.value <= READS_HARMLESS:
+        because = f"reads like a text about failures ({words}), not like a run that failed"
+        return Outcome(failure=None, agent=context.agent, because=because)
     return found
 
 
@@ -452,6 +484,5 @@ def _from_exit(
     )
 
 
-def _stream(value: str | bytes) -> Stream:
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return split_stream(text) if text.strip() else Stream((), ())
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
