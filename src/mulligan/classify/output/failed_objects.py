@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ("failure_lines",)
 
-_FLAGS = frozenset(("iserror", "isfailed", "haserror", "errored"))
+_FLAGS = frozenset(("iserror", "isapierrormessage", "isfailed", "haserror", "errored"))
 _EXITS = frozenset(("exitcode", "returncode", "rc", "exitstatus"))
 _STATES = frozenset(
     (

@@ -29,7 +29,7 @@ _WORD = re.compile(
 )
 _STATUS_DIGITS = 3
 _NAMED = 3
-# Known words and pairs: fewer, a sentence or two, and only rules can tell.
+# Known words and pairs: fewer, or a single line, and there is nothing around the error to weigh.
 _FEWEST_WORDS = 60
 
 
@@ -39,7 +39,7 @@ class FailureScore:
 
     Args:
         value: Above 0 for the output of a run that failed, below 0 for a text about failures, 0
-            for a text of too few words: the logarithm of the odds.
+            for a text of one line or too few words: the logarithm of the odds.
         words: Those that decided most, the strongest first.
     """
 
@@ -53,7 +53,7 @@ def failure_score(text: str) -> FailureScore:
     told = {
         word: 1 + math.log(count) for word, count in word_counts(text).items() if word in weights
     }
-    if len(told) < _FEWEST_WORDS:
+    if len(told) < _FEWEST_WORDS or len(text.split("\n", 2)) == 1:
         return FailureScore(0.0, ())
     length = math.sqrt(math.fsum(one * one for one in told.values())) or 1.0
     shares = {word: weights[word] * one / length for word, one in told.items()}

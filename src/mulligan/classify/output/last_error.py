@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..times.server_formats import ResetTime
 
 
-__all__ = ("PROSE_AFTER_ERROR", "LastError", "last_error", "prose_below", "tries_again")
+__all__ = ("PROSE_AFTER_ERROR", "LastError", "goes_on", "last_error", "prose_below", "tries_again")
 
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
@@ -130,6 +130,8 @@ def last_error(
                 continue
             looks -= 1
             said, end = text.at(index, asked)
+            if said is None and read_line(line).is_error:
+                asked = replace(asked, is_over=True)  # whatever was tried again has failed
             if said is None or said.judgement.means in (Meaning.NOT_FAILURE, Meaning.WORK_LEFT):
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
@@ -395,6 +397,11 @@ PROSE_AFTER_ERROR = 25
 _PROSE_AFTER_ALL = 400
 
 
+def goes_on(line: str) -> bool:
+    """Whether `line` is what a program logs that goes on."""
+    return _WENT_ON.match(line) is not None
+
+
 def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     """For each line, how many words of prose stand below it."""
     after, total, is_logged, is_long = [0] * len(lines), 0, False, False
@@ -405,7 +412,7 @@ def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
         after[index] = total + (PROSE_AFTER_ERROR + 1 if is_logged and index >= stamped else 0)
         line = lines[index]
         is_traced = index > 0 and lines[index - 1].lstrip().startswith('File "')
-        is_logged = is_logged or _WENT_ON.match(line) is not None
+        is_logged = is_logged or goes_on(line)
         is_long = is_long or prose_words(line) >= _LABEL
         is_text = (is_long and _HEADING.match(line)) or (is_code(line) and not is_traced)
         if is_text or is_survival(line):

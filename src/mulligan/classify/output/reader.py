@@ -25,7 +25,7 @@ from .failed_objects import failure_lines
 from .failure_score import READS_FAILED, READS_HARMLESS, failure_score
 from .guess import error_lines, guess, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
-from .last_error import last_error, tries_again
+from .last_error import goes_on, last_error, tries_again
 from .meaning import (
     LIMITS,
     Judgement,
@@ -34,7 +34,16 @@ from .meaning import (
     limited_model,
     reach_in_words,
 )
-from .shown import is_code, is_fence, is_header_names, is_survival, is_trailer, outside, prose_words
+from .shown import (
+    is_code,
+    is_fence,
+    is_header_names,
+    is_survival,
+    is_trailer,
+    outside,
+    prose_words,
+    shown,
+)
 from .speaker import read_line
 from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
@@ -155,19 +164,28 @@ def _weighed(
     """
     if found.is_structured or found.is_progress or found.is_done or found.source == "banner":
         return found
-    score = failure_score(without_escapes(text))
+    score = failure_score(without_escapes(text).strip())
     words = ", ".join(f'"{word}"' for word in score.words)
-    if found.failure is None and score.value >= READS_FAILED:
-        failed = _read(streams, context, exit_code=1)
-        if failed.failure is None or failed.failure.kind is Kind.UNKNOWN:
-            return found
-        because = f"{failed.because}; reads like the output of a run that failed ({words})"
-        failure = replace(failed.failure, because=because)
-        return replace(failed, failure=failure, because=because, confidence=Confidence.LOW)
     if found.failure is not None and score.value <= READS_HARMLESS:
         because = f"reads like a text about failures ({words}), not like a run that failed"
         return Outcome(failure=None, agent=context.agent, because=because)
-    return found
+    is_logging = any(goes_on(one.lines[-1]) for one in streams if one.lines)
+    if found.failure is not None or is_logging or score.value < READS_FAILED:
+        return found
+    failed = _read([_without_shown(one) for one in streams], context, exit_code=1)
+    failure = failed.failure
+    if failure is None or failure.kind is Kind.UNKNOWN or failed.source == "banner":
+        return found
+    because = f"{failed.because}; reads like the output of a run that failed ({words})"
+    failure = replace(failure, because=because)
+    return replace(failed, failure=failure, because=because, confidence=Confidence.LOW)
+
+
+def _without_shown(stream: Stream) -> Stream:
+    """`stream` with the lines emptied that it merely shows or quotes."""
+    told = zip(stream.lines, shown(stream.lines), strict=True)
+    spoken = (line if not (is_shown or line[:2] == "> ") else "" for line, is_shown in told)
+    return replace(stream, lines=tuple(spoken))
 
 
 def _leaves_work(streams: Sequence[Stream], context: ReadingContext) -> bool:

@@ -41,7 +41,8 @@ _PART = lazy(
     # "a m" and "one s" are no durations: a word takes a word.
     + r")\s+(?=\w{3}))(?:"
     + "|".join(f"(?P<u{index}>{words})" for index, words in enumerate(_UNIT_WORDS.values()))
-    + r")(?![A-Za-z])",
+    # "until the 5-hour limit resets": the name of a window.
+    + r")(?![A-Za-z])(?!\s(?:usage |session )?(?:limits?|windows?|quotas?|blocks?|sessions?)\b)",
     re.IGNORECASE,
 )
 _BETWEEN = lazy(r"\s*,?\s*(?:(?:and|und|et|y|e)\s+)?", re.IGNORECASE)
