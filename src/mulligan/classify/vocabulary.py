@@ -44,6 +44,7 @@ _CODES: dict[Kind, tuple[str, ...]] = {
     Kind.BILLING: (
         *(
             "insufficient_quota",
+            "insufficient_user_quota",
             "billing_hard_limit_reached",
             "billing_error",
             "billing_not_active",

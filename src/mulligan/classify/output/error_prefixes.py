@@ -116,7 +116,7 @@ ERROR_PREFIXES = (
         r"|status(?:[ _]code)?|unexpected response|responded|answered|replied|success"
         r"|error(?= (?:HTTP|status|\d)))"
         r"(?: (?:with|was|is|of|status|code|HTTP)){0,3}[:\s(]{1,3}"
-        r"(?=[45]\d\d(?:\)|: |, body: | - |\s?\(| (?-i:[A-Z][a-z])| \{|$))",
+        r"(?=[45]\d\d(?:\)|: |, (?:body|message): | - |\s?\(| (?-i:[A-Z][a-z])| \{|$))",
         "Provider acme returned 400: bad parameters",
         "Claude Code; Codex; axios; Cohere; .NET: a word for an answer, and its status",
     ),
@@ -141,10 +141,15 @@ ERROR_PREFIXES = (
         "litellm; responses as Python's repr prints them",
     ),
     ErrorPrefix(
-        r"(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)|(?:fehler|erreur|errore|erro|ошибка)\b)"
+        r"(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|出错|失败|エラー|오류)|(?:fehler|erreur|errore|erro|ошибка)\b)"
         r"[^:\n{}\"']{0,40}:\s*",
         "发生错误: 429",
         "labelled messages, November 2026",
+    ),
+    ErrorPrefix(
+        r"(?:[\w./-]{1,30}+ ){1,5}\(HTTP (?=[45]\d\d\)\*{0,2}: )",
+        "Engine Rate Limited (HTTP 429): could not complete the run",
+        "GitHub's agentic workflows",
     ),
     ErrorPrefix(
         r"(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])",

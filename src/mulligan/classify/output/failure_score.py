@@ -15,10 +15,18 @@ from itertools import pairwise
 
 from .failure_words import BIAS, LAST_WORDS, QUANTUM, WORDS
 
-__all__ = ("READS_FAILED", "READS_HARMLESS", "FailureScore", "failure_score", "word_counts")
+__all__ = (
+    "READS_FAILED",
+    "READS_HARMLESS",
+    "SURELY_HARMLESS",
+    "FailureScore",
+    "failure_score",
+    "word_counts",
+)
 
 READS_FAILED = 1.6
 READS_HARMLESS = -1.4
+SURELY_HARMLESS = -4.0
 
 _LINES = 80
 _LAST_LINES = 3
@@ -29,8 +37,8 @@ _WORD = re.compile(
 )
 _STATUS_DIGITS = 3
 _NAMED = 3
-# Known words and pairs: fewer, or a single line, and there is nothing around the error to weigh.
-_FEWEST_WORDS = 60
+# Known words and pairs: fewer, and the score counts for less.
+_ENOUGH_WORDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +46,8 @@ class FailureScore:
     """A score, and why.
 
     Args:
-        value: Above 0 for the output of a run that failed, below 0 for a text about failures, 0
-            for a text of one line or too few words: the logarithm of the odds.
+        value: Above 0 for the output of a run that failed, below 0 for a text about failures,
+            near 0 for a text of few words: the logarithm of the odds.
         words: Those that decided most, the strongest first.
     """
 
@@ -53,11 +61,9 @@ def failure_score(text: str) -> FailureScore:
     told = {
         word: 1 + math.log(count) for word, count in word_counts(text).items() if word in weights
     }
-    if len(told) < _FEWEST_WORDS or len(text.split("\n", 2)) == 1:
-        return FailureScore(0.0, ())
     length = math.sqrt(math.fsum(one * one for one in told.values())) or 1.0
     shares = {word: weights[word] * one / length for word, one in told.items()}
-    value = BIAS + math.fsum(shares.values())
+    value = (BIAS + math.fsum(shares.values())) * min(1.0, len(told) / _ENOUGH_WORDS)
     sign = math.copysign(1.0, value)
     ordered = sorted(shares, key=lambda word: (-sign * shares[word], word))
     plain = (word.removeprefix("l:").replace("_", " ") for word in ordered)

@@ -22,7 +22,7 @@ from ..times.server_formats import ResetTime
 from .dumps import dumped_error
 from .evidence import Evidence, Role
 from .failed_objects import failure_lines
-from .failure_score import READS_FAILED, READS_HARMLESS, failure_score
+from .failure_score import READS_FAILED, READS_HARMLESS, SURELY_HARMLESS, failure_score
 from .guess import error_lines, guess, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import goes_on, last_error, tries_again
@@ -160,17 +160,19 @@ def _weighed(
 ) -> Outcome:
     """`found`, unless all the words of `text` say otherwise about whether a run failed.
 
-    Events and banners say so themselves; errors and the lack of them are weighed.
+    Events say so themselves; errors and the lack of them are weighed, banners against much more.
     """
-    if found.is_structured or found.is_progress or found.is_done or found.source == "banner":
+    if found.is_structured or found.is_progress or found.is_done:
         return found
-    score = failure_score(without_escapes(text).strip())
+    score = failure_score(without_escapes(text))
     words = ", ".join(f'"{word}"' for word in score.words)
-    if found.failure is not None and score.value <= READS_HARMLESS:
+    harmless = SURELY_HARMLESS if found.source == "banner" else READS_HARMLESS
+    if found.failure is not None and score.value <= harmless:
         because = f"reads like a text about failures ({words}), not like a run that failed"
         return Outcome(failure=None, agent=context.agent, because=because)
+    is_line = "\n" not in text.strip()
     is_logging = any(goes_on(one.lines[-1]) for one in streams if one.lines)
-    if found.failure is not None or is_logging or score.value < READS_FAILED:
+    if found.failure is not None or is_line or is_logging or score.value < READS_FAILED:
         return found
     failed = _read([_without_shown(one) for one in streams], context, exit_code=1)
     failure = failed.failure

@@ -53,7 +53,7 @@ _LOGGED = re.compile(
     r"(?:[\w./-]{1,60}:\d{1,6}(?::\d{1,6})?\s+-\s+|[\w.]{1,60}\s+[—-]\s+|\[[^\[\]\n]{1,60}\]\s*){0,3}"
 )
 _TAG = re.compile(
-    r"(?:stderr|stdout|output|result|message|details?|reason)\s*[:=]\s*"
+    r"(?:stderr|stdout|output|result|message|details?|reason)\s*[:=]\s*|(?:response|body)=(?=\{)"
     r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
     r"|cli|runner|worker[\w-]{0,8}"
     # [orchestrator] …: any name, but not an error code
@@ -75,14 +75,15 @@ _NAMED = re.compile(
     r"|graphql|gh|agent|cn|pi)(?:\s?:\s+|\s+(?=you(?:'ve|'re)?\s(?:hit|have|exhausted|exceeded|reached)))",
     re.IGNORECASE,
 )
-# 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
+# 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (400: Bad Request): …
 _STATUS = re.compile(
-    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(](?=\d{3}[\])]))?"
+    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*"
+    r"|[\[(](?=\d{3}(?:: [A-Z][\w ]{2,40})?[\])]))?"
     # 503 ("Service Unavailable") errors are …: a page about them
     r"(?P<status>[1-5]\d\d)(?!\s*\([^()\n]{1,40}\)\s(?:errors?|responses?)\b)"
-    r"(?:[\])]\s*[·:-]?\s*(?=\S)"
+    r"(?:(?:: [A-Z][\w ]{2,40})?[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
-    r"|\s*[:·-]\s+|, body:\s+|\s*$|\s*(?=</))"
+    r"|\s*[:·-]\s+|\s\|\s(?=(?:\w{1,20}=)?\{)|, body:\s+|\s*$|\s*(?=</))"
     r"|HTTP/\d(?:\.\d)? (?P<headed>[1-5]\d\d) (?=[a-z][a-z0-9-]{1,40}:\s)"  # its headers follow
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page

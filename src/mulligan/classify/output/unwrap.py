@@ -75,6 +75,10 @@ _SPLIT_ERROR = re.compile(
     r"^[^\n]{0,40}\b(?:error|failed)\b[^\n]{0,80}\n[ \t]{2,8}→ ", re.IGNORECASE | re.MULTILINE
 )
 _SPLIT = re.compile(r"(?<=\S)[ \t]*\n[ \t]{2,60}→ ")
+# > [!WARNING]⏎> The engine was rate limited: a box in Markdown, not a quotation
+_CALLOUT = re.compile(
+    r"^> \[!(?:WARNING|CAUTION|ERROR)\][ \t]*(?P<said>(?:\n>[^\n]*){1,40})", re.MULTILINE
+)
 # @acme/web:dev:   api-1  |   [worker-3]; but Error:, WARN: and acme.RateLimitError: say something
 _PREFIX = re.compile(
     rf"(?!\[?\d|\[?(?i:{LEVEL})\b|\S{{0,60}}(?i:error|exception|fail))"
@@ -157,6 +161,7 @@ def _without_curl(text: str) -> str:
 
 def _without_quote_marks(text: str) -> str:
     """A text that is a quotation from its first line to its last, without its marks."""
+    text = _CALLOUT.sub(lambda found: found["said"].replace("\n> ", "\n"), text)
     if not text.lstrip().startswith("> "):
         return text
     lines = text.split("\n")
