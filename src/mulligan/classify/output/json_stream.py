@@ -214,7 +214,9 @@ def _split(line: str) -> list[Value | Line]:
     """A line with an event in it: behind a logger's prefix, or injected into another event."""
     at = line.find('{"type"', 1, LINE_LIMIT)
     is_event = at > 0 and (line.lstrip().startswith("{") or _LOGGED.fullmatch(line, 0, at))
-    if not is_event:
+    # "… stopped. {"type":"result", …}": how the run ended, behind somebody's words about it
+    is_end = at > 0 and line.startswith('{"type":"result"', at) and line[at - 1] == " "
+    if not is_event and not is_end:
         return [Line(cut(line))]
     try:
         data, stop = _DECODER.raw_decode(line, at)

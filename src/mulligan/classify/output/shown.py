@@ -347,7 +347,7 @@ class _Reader:
         self._above = ""
         self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
             self._in_diff
-        ) = self._in_code = self._in_literal = False
+        ) = self._in_code = self._in_literal = self._in_quotation = False
         self._under_tool = self._in_shell = self._in_release = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
@@ -388,7 +388,7 @@ class _Reader:
 
     @property
     def _is_quoted(self) -> bool:
-        is_text = self._in_comment or self._in_literal
+        is_text = self._in_comment or self._in_literal or self._in_quotation
         return self._in_fence or self._under_tool or self._in_example or is_text
 
     def _follow_comment(self, head: str) -> None:
@@ -413,6 +413,9 @@ class _Reader:
             self._in_example = True
         elif not head.strip():
             self._in_example = False
+        is_quote = is_headed and prose_words(above) > 4 and not _ERRS.search(above)
+        if head.strip():  # It says:⏎⏎> You've hit your limit
+            self._in_quotation = head[0] == ">" and (self._in_quotation or is_quote)
         is_detail = _CAUSE.match(head) is not None or _DETAIL.match(head) is not None
         is_body = _OPENED.match(above) is not None or (self._in_body and above.strip() != "}")
         self._in_body = is_body and bool(head.strip())
