@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = (
     "NO_WAIT",
     "Verdict",
-    "asks_too_much",
+    "never_passes",
     "reach_of",
     "speaks_of_a_plan",
     "verdict",
@@ -119,7 +119,7 @@ _UNDER_WAY = lazy(
     rf"|request (?:is )?(?:already|still) {_NOW}"
 )
 
-_ZERO_LIMIT = lazy(r"limit: ?0\b(?!\.)")
+_ZERO_LIMIT = lazy(r"\blimit(?:: ?|=)0\b(?!\.)")
 # 10000, 10,000, 10.000, 10 000: three digits behind a separator are thousands.
 _COUNT = r"([0-9]{1,3}(?:[,._'’ \u00a0\u202f][0-9]{3})+(?![0-9])|[0-9]{1,12}(?!\.?[0-9]))"
 _LIMIT_REQUESTED = lazy(
@@ -180,19 +180,23 @@ def _under_way(codes: tuple[str, ...], lowered: str) -> Verdict | None:
 
 
 def _by_size(status: int | None, lowered: str) -> Verdict | None:
-    """What no waiting can help: a request larger than the limit, a limit of nothing."""
     if not lowered or (status != 413 and Kind.BILLING not in room_beside(status)):
         return None
-    if asks_too_much(lowered) or any(phrase in lowered for phrase in NEVER_PASSES):
+    return never_passes(lowered)
+
+
+def never_passes(lowered: str) -> Verdict | None:
+    """What no waiting can help: a request larger than the limit, a limit of nothing."""
+    if _asks_too_much(lowered) or any(phrase in lowered for phrase in NEVER_PASSES):
         return Verdict(
             Kind.CONTEXT_LENGTH, "the request is larger than the limit", is_retriable=False
         )
-    if "limit:" in lowered and _ZERO_LIMIT.search(lowered):
+    if _ZERO_LIMIT.search(lowered):
         return Verdict(Kind.BILLING, "the limit is 0", is_retriable=False)
     return None
 
 
-def asks_too_much(text: str) -> bool:
+def _asks_too_much(text: str) -> bool:
     """Whether the words state a limit and a request that is larger than the whole of it.
 
     Two numbers decide what no word says: "Limit 10,000, Used 9,900, Requested 500" passes by

@@ -136,11 +136,12 @@ PLAN = (
 SPENT = (
     *("spend limit", "spending limit", "credit balance", "insufficient credit"),
     *("insufficient balance", "insufficient funds", "billing hard limit", "out of credits"),
+    *("余额不足", "欠费"),
 )
 
 _OVERLOAD = (
     *("overloaded", "capacity", "high demand", "server is busy", "too busy", "system busy"),
-    *("heavy load", "high load", "peak load"),
+    *("heavy load", "high load", "peak load", "queue is full"),
 )
 
 _PHRASES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
@@ -186,6 +187,7 @@ _TOO_MUCH = frozenset((Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY))
 _NONE: frozenset[Kind] = frozenset()
 _ROOM: dict[int, frozenset[Kind]] = {
     400: _ALL,
+    401: frozenset((Kind.BILLING,)),
     402: _LIMITS,
     403: _ALL,
     413: _TOO_MUCH,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mulligan.api.agent_output import load_packs, read_output
-from mulligan.classify.output.bare_errors import bare_error
+from mulligan.classify.output.last_error import bare_error
 from mulligan.config.packs import find_packs
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()

@@ -6,51 +6,32 @@ import pytest
 
 from .test_reader import kind, outcome
 
-SECTION = """Which of the two you meet depends on the size of your prompts.
+STATUSES = """What the service answers:
 
-3. The 429 Error: Too Many Requests
-
-Whoever asks more often than the plan allows gets this answer until the minute is over.
+402 Payment Required
+429 Too Many Requests
+503 Service Unavailable
 """
 
-REFERENCE = """What the vendors answer
+ADVICE = """## Handling rate limits
 
-Acme
+A `429` means that your client asked more often than its plan allows. The response has these headers:
 
-Status: 429
-Headers: x-ratelimit-limit-requests, x-ratelimit-reset-requests
-Body: {"error": {"type": "rate_limit_error", "message": "Rate limit exceeded"}}
+| header | meaning |
+|---|---|
+| `retry-after` | the number of seconds to wait |
+| `x-ratelimit-reset` | the time at which the window is over |
 
-Bolt
+```json
+{"error": {"type": "rate_limit_error", "message": "Rate limit exceeded, try again in 20 seconds"}}
+```
 
-Status: 429
-Headers: Retry-After
-Body: {"type": "rate_limit_error", "message": "Rate limit exceeded"}
-
-Waiting longer each time keeps many clients from asking again in the same moment, which is what
-makes the second wave as bad as the first one was.
-"""
-
-CLASSES = """How each group is treated:
-
-429 rate limit. Read the header, and wait that long. Worth another try.
-
-5xx server trouble. Worth another try, later.
+We recommend to read the header, to wait that long, and then to try the request again. If there is no
+header, wait twice as long each time. See the tests in `client.test.ts` for an example with both.
 """
 
 
-DEFINITIONS = """429 Too Many Requests
-In short
-The HTTP 429 status code indicates that a client asked more often than it may.
-"""
-
-HEADERS = """429 Too Many Requests
-is the answer then. These headers come with it:
-RateLimit-Reset: The time at which the window is over.
-"""
-
-
-@pytest.mark.parametrize("text", [SECTION, REFERENCE, CLASSES, DEFINITIONS, HEADERS])
+@pytest.mark.parametrize("text", [STATUSES, ADVICE])
 def test_a_document_that_describes_errors_is_no_failure(text):
     assert kind(text, exit_code=0) is None
 
@@ -76,16 +57,6 @@ def test_a_number_in_front_of_an_error_makes_no_title_of_it():
 def test_an_instruction_to_wait_and_retry_is_no_failure():
     assert kind("Wait 20 seconds and retry on 429 responses of the gateway.\n", exit_code=0) is None
     assert kind("Wait 20 seconds and try again.\n", exit_code=0) == "rate_limit"
-
-
-def test_what_a_person_says_right_below_an_error_makes_it_part_of_an_answer():
-    text = """The nightly job ended like this
-Error: An error occurred (ThrottlingException) when calling the Go operation: Too many tokens
-We need to wait longer there, and to look at how the other workers share what the account has,
-because the small account of the tests is not the only one in which this will happen to us.
-"""
-    assert kind(text, exit_code=0) is None
-    assert kind(text, exit_code=1) == "rate_limit"
 
 
 def test_an_error_that_is_split_at_its_colons_is_read_as_one():
@@ -138,9 +109,13 @@ def test_a_guess_knows_limits_of_the_program_and_places_in_code(text, expected):
 
 
 @pytest.mark.parametrize("exit_code", [0, None])
-def test_a_block_that_is_indented_under_a_paragraph_is_quoted(exit_code):
+def test_a_block_that_is_indented_in_a_document_is_quoted(exit_code):
     banner = "You've hit your session limit · resets 10:30pm (Europe/Berlin)"
-    text = f"What it prints when the window is used up\n\n    {banner}\n"
+    text = (
+        f"# Notes on the banner\n\nWhat the CLI prints when the window is used up:\n\n    {banner}\n\n"
+        "The parser in `limits.py` reads the time and the zone. If there is no zone, the time is the "
+        "host's. We also handle the older wording, and the tests cover both of them; see the commit.\n"
+    )
     assert kind(text, exit_code=exit_code) is None
     assert kind(f"the run failed with\n\n    {banner}\n", exit_code=exit_code) == "quota"
 

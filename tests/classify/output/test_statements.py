@@ -88,7 +88,6 @@ def test_what_stands_in_source_code_is_not_said(body):
     "text",
     [
         "/**\n * What it prints:\n *   Error: rate limit reached, try again in 18s\n * and then it waits",
-        'SAMPLE = """\\\nacme.RateLimitError: 429 slow down\n"""\n',
         ('// the body of a limit\nconst BODY = stringify({\n  "retry-after": "300",\n'
         '  "anthropic-ratelimit-unified-status": "rejected",\n});'),
     ],
@@ -102,7 +101,6 @@ def test_comments_and_literals_are_not_said(text):
     [
         "### Findings\n\nThe parser has three modules and the tests cover all of them.",
         "[12] assistant: I went on with the second file.",
-        "[fallback]: I am the second agent and have finished the review of all ten files.",
         (
             "一共有十个文件，全部检查完毕，没有发现新的问题，可以合并到主分支，接下来继续处理下一个任务，"
             "并且更新了文档和测试用例，请再次确认以上结果。"

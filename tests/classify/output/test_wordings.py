@@ -78,7 +78,6 @@ def reset(*args, **kwargs):
         ("Credit balance too low · add funds", "billing"),
         ("Your account may not use this program. Please run /login.", "auth"),
         ("status_code: 429, body: {'message': 'This key makes 20 calls a minute.'}", "rate_limit"),
-        ('    "code": 429,\n    "message": "Quota exceeded for m.",\n    "status": "EXHAUSTED"', "rate_limit"),
         ("[log_5e] post https://acme.example/v1 failed with status 429 in 179ms; no tries left", "rate_limit"),
         ("Error: Rate Limit Error: Request too frequent, please come back", "rate_limit"),
         ("Agent 'reviewer' stopped: Weekly limit reached. Resets at 6pm.", "quota"),
@@ -292,3 +291,54 @@ def test_a_status_knows_better_than_a_code_that_is_said_beside_every_status(stat
 def test_what_real_programs_say_under_faults_has_its_kind(message, expected):
     event = {"type": "auto_retry_end", "success": False, "finalError": message}
     assert kind(json.dumps(event), exit_code=1) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Asking once.\nNetwork Error:\n<Response [429]>\nNetwork Error:\n<Response [429]>", "rate_limit"),
+        ("Streaming response failed: [503] The request queue is full.", "overloaded"),
+        ("[run error]: error, status code: 429, status: 429 Too Many Requests, message: 余额不足", "billing"),
+        ('HTTP 401: {"type":"error","error":{"type":"X","message":"Insufficient balance."}}', "billing"),
+        ("acme-image: Quota exceeded for metric: acme.googleapis.com/x, limit: 0, model: m Please retry in 5s.", "billing"),
+        ("acme.BadRequestError: Error code: 400 - {'error': {'code': 'data_inspection_failed', 'message': 'x y'}}", "content_policy"),
+        ("acme.ApiError: status_code: 403, body: <!doctype html><title>403</title>403 Forbidden", "auth"),
+        ('- [error] Calling Acme: {"error":{"code":503,"message":"high demand"}}\n- [error] No data was read', "overloaded"),
+        ("Alcanzaste tu límite de uso. Inténtalo de nuevo más tarde.", "quota"),
+        ("Error: The agent stopped due to max_tokens limit", "context_length"),
+        ("Error: No messages returned\n    at run (main.js:5:7)", None),
+    ],
+)  # fmt: skip
+def test_rounds_of_2026_are_read(text, expected):
+    assert kind(text) == expected
+
+
+def test_a_stated_wait_is_kept_whatever_the_failure_is():
+    told = outcome(
+        "Stream error after retries: 账号队列超时: 所有可用账号暂时不可用，请 78 秒后重试"
+    )
+    assert told.reset is not None
+    assert told.reset.seconds == 78
+
+
+def test_the_banner_below_folded_tools_is_the_programs_own():
+    banner = "  ⎿  You've hit your limit · resets 5:30pm (UTC)\n\n✻ Sautéed for 4m 13s\n"
+    assert kind(f"⏺ Read 2 files (ctrl+o to expand)\n{banner}") == "quota"
+    assert kind(f"⏺ Read(limits.md)\n{banner}") is None
+
+
+def test_a_list_of_tasks_below_a_banner_answers_nothing():
+    tasks = "  8 tasks (7 done, 1 in progress, 0 open)\n" + "  ✔ Read the plan of the rebuild\n" * 7
+    assert kind(f"  ⎿  You've hit your limit · resets 8pm (UTC)\n\n{tasks}") == "quota"
+
+
+def test_objects_are_read_that_somebody_shortened():
+    event = (
+        '{"type":"result","is_error":true,"result":"You\'ve hit your session limit · resets 9pm",…}'
+    )
+    assert kind(f'{{"type":"system",...}}\n{event}') == "quota"
+
+
+def test_a_report_of_several_runs_is_unwrapped():
+    run = "### lane {0}\n\n```\nAction failed with error: API Error: 529 Overloaded. Try again.\n```\n\n"
+    assert kind(run.format(1) + run.format(2)) == "overloaded"

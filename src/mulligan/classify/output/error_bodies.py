@@ -61,18 +61,8 @@ def body_evidence(data: dict[Any, Any]) -> Evidence | None:
     )
     if not (is_error or is_doubtful) or _is_success(data) or _is_locale(data):
         return None
-    said = read_body(data)
-    return Evidence(
-        role=Role.FAILED,
-        text=said.words,
-        codes=said.codes,
-        source="error body",
-        status=said.status,
-        code=said.code or "",
-        fields=data,
-        is_event=False,
-        is_doubtful=is_doubtful,
-    )
+    more = {"fields": data, "is_event": False, "is_doubtful": is_doubtful}
+    return Evidence.of(read_body(data), Role.FAILED, "error body", **more)
 
 
 def _blocked(data: dict[Any, Any]) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from ..bodies import opened, read_body
+from ..bodies import Body, opened, read_body
 from .failed_objects import failure_lines
 
 __all__ = ("Event", "Evidence", "Role", "ended", "progress", "role_only")
@@ -67,6 +67,13 @@ class Evidence:
     is_fenced: bool = False
     line: int = 0
 
+    @classmethod
+    def of(cls, said: Body, role: Role, source: str, **more: Any) -> Evidence:
+        """What an error body says."""
+        code = said.code or ""
+        told = {"text": said.words, "codes": said.codes, "status": said.status, "code": code}
+        return cls(role=role, source=source, **(told | more))
+
 
 Event = dict[str, Any]
 
@@ -75,17 +82,8 @@ def ended(
     event: Event, inner: object, source: str, agent: str, role: Role = Role.ENDED
 ) -> Evidence:
     """A failure that `inner` describes; the end of the run unless `role` says less."""
-    said = read_body(inner)
-    return Evidence(
-        role=role,
-        text=said.words or "\n".join(failure_lines(event)),
-        codes=said.codes,
-        source=source,
-        agent=agent,
-        status=said.status,
-        code=said.code or "",
-        fields=event,
-    )
+    found = Evidence.of(read_body(inner), role, source, agent=agent, fields=event)
+    return found if found.text else replace(found, text="\n".join(failure_lines(event)))
 
 
 def progress(source: str, agent: str) -> Callable[[Event], Evidence]:
@@ -94,18 +92,9 @@ def progress(source: str, agent: str) -> Callable[[Event], Evidence]:
     def read(event: Event) -> Evidence:
         data = event.get("data")
         inner = data if isinstance(data, Mapping) else event
-        said = read_body(inner)
-        return Evidence(
-            role=Role.PROGRESS,
-            text=said.words,
-            codes=said.codes,
-            source=source,
-            agent=agent,
-            status=said.status,
-            code=said.code or "",
-            # The API's answer, if it was kept: its reset holds, the program's own delays do not.
-            fields=opened(str(inner.get("errorMessage") or "")),
-        )
+        # The API's answer, if it was kept: its reset holds, the program's own delays do not.
+        fields = opened(str(inner.get("errorMessage") or ""))
+        return Evidence.of(read_body(inner), Role.PROGRESS, source, agent=agent, fields=fields)
 
     return read
 

@@ -12,21 +12,24 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from .failure_words import BIAS, LAST_WORDS, QUANTUM, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = (
     "READS_FAILED",
     "READS_HARMLESS",
-    "SURELY_HARMLESS",
     "FailureScore",
     "failure_score",
+    "weigh",
     "word_counts",
 )
 
-READS_FAILED = 1.6
-READS_HARMLESS = -1.4
-SURELY_HARMLESS = -4.0
+READS_FAILED = 1.3
+READS_HARMLESS = -1.5
 
 _LINES = 80
 _LAST_LINES = 3
@@ -57,18 +60,22 @@ class FailureScore:
 
 def failure_score(text: str) -> FailureScore:
     """Weigh the words of the last lines of `text`."""
-    weights = _weights()
-    told = {
-        word: 1 + math.log(count) for word, count in word_counts(text).items() if word in weights
-    }
-    length = math.sqrt(math.fsum(one * one for one in told.values())) or 1.0
-    shares = {word: weights[word] * one / length for word, one in told.items()}
-    value = (BIAS + math.fsum(shares.values())) * min(1.0, len(told) / _ENOUGH_WORDS)
+    value, shares = weigh(word_counts(text), _weights(), BIAS)
     sign = math.copysign(1.0, value)
     ordered = sorted(shares, key=lambda word: (-sign * shares[word], word))
     plain = (word.removeprefix("l:").replace("_", " ") for word in ordered)
     spoken = dict.fromkeys(word for word in plain if word[-1].isalpha() and word[0].isalpha())
     return FailureScore(value, tuple(spoken)[:_NAMED])
+
+
+def weigh(
+    counts: Mapping[str, int], weights: Mapping[str, float], bias: float
+) -> tuple[float, dict[str, float]]:
+    """The score of a text by the counts of its words, and the share of each word in it."""
+    told = {word: 1 + math.log(count) for word, count in counts.items() if word in weights}
+    length = math.sqrt(math.fsum(one * one for one in told.values())) or 1.0
+    shares = {word: weights[word] * one / length for word, one in told.items()}
+    return (bias + math.fsum(shares.values())) * min(1.0, len(told) / _ENOUGH_WORDS), shares
 
 
 def word_counts(text: str) -> Counter[str]:

@@ -24,14 +24,14 @@ from .talk import is_person
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..times.server_formats import ResetTime
     from .meaning import ReadingContext
 
-__all__ = ("error_lines", "guess", "titled_limit")
+__all__ = ("error_lines", "guess", "says_failed", "titled_limit")
 
 # A program says near its end why it failed.
 _LINES = 40
 _LONGEST = 600
-# A limit that lasts longer is a plan's window.
 _A_BURST = 3600.0
 # How far below a limit its time may stand.
 _NEAR = 4
@@ -66,6 +66,25 @@ _TITLE = re.compile(
     r"(?:[\w-]{1,20} ){0,3}(?:limit|quota) (?:reached|exceeded|hit|exhausted)\W{0,4}", re.IGNORECASE
 )
 _NOTICE_LINES = 16
+
+
+# claude exited with code 1   Process completed with exit code 1.   (exit 2)
+_EXIT = re.compile(
+    r"(?:\bexited|\bexit[ _]?(?:code|status)|\(exit)(?: (?:with|status|code)){0,2}\W{1,4}"
+    r"(?P<code>\d{1,3})\b\W{0,4}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_END = 1200
+# ### Workflow Failure   # Run 12 failed
+_FAILED = re.compile(r"\s{0,3}#{1,4} [^\n]{0,80}\b(?:failure|failed|crashed)\s*$", re.IGNORECASE)
+
+
+def says_failed(lines: Sequence[str]) -> bool:
+    """Whether a text says that a run failed: by the last exit code in it, or by its title."""
+    spoken = [line[:_LONGEST] for line in lines if line.strip()]
+    codes = [found["code"] for found in _EXIT.finditer("\n".join(spoken[-_LINES:])[-_END:])]
+    is_titled = bool(spoken) and _FAILED.match(spoken[0]) is not None
+    return int(codes[-1]) != 0 if codes else is_titled
 
 
 def error_lines(lines: Sequence[str]) -> list[str]:
@@ -128,10 +147,15 @@ def _guess(text: str, near: Sequence[str], context: ReadingContext) -> Judgement
         said = text[found.begin : found.end].strip()
         because = f'{found.because}: the run failed, and it said "{said}"'
         is_veto = found.means is Meaning.NOT_FAILURE
-        return None if is_veto else replace(found, because=because)
+        means = _limit(found.reset) if found.means is Kind.RATE_LIMIT else found.means
+        return None if is_veto else replace(found, means=means, because=because)
     stated = context.reset_in(text)
     if stated is None:
         return judge_status(status_anywhere(text), text, context)
     because = f'the run failed, and it said "{stated.source}"'
-    means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
-    return Judgement(means=means, because=because, reset=stated)
+    return Judgement(means=_limit(stated), because=because, reset=stated)
+
+
+def _limit(reset: ResetTime | None) -> Kind:
+    """A limit that lasts longer than a burst is a plan's window."""
+    return Kind.QUOTA if reset is not None and reset.seconds > _A_BURST else Kind.RATE_LIMIT

@@ -42,14 +42,11 @@ _BEGIN = re.compile(r"[ \t\r\ufeff]*+(?:data: *+)?")
 _LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
 # An object that a runtime printed stands alone; with a comma behind it, it is source code.
 _STANDS_ALONE = re.compile(r"[ \t\r]{0,20}(?:\n|$)")
-_INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
 # What an object is made of; an escaped character is none of it.
 _MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
 _ENDS = {"{": "}", "[": "]"}
 _LARGEST_CUT = 65_536
 _SHORTEST_CUT = 200
-# {…}: what people leave out
-_ELIDED = re.compile(r"(?<=[{\[])(?:…|\.\.\.)(?=[}\]])")
 # , "key": "val: all that stands behind the last whole pair
 _CUT_PAIR = re.compile(r'[,\s]*+(?:["{\[][^\n]*+)?\s*+')
 _DECODER = json.JSONDecoder(strict=False)
@@ -117,9 +114,6 @@ def _value(text: str, start: int, line: tuple[int, str]) -> tuple[Value | None, 
     value, stop, cost = _json(text, start, line)
     if value is not None or not text.startswith("{", start):
         return value, stop, cost
-    end = line[0] + len(line[1])
-    if (escaped := _escaped(text, start, end)) is not None:
-        return Value(escaped), end, cost
     found = printed_object(text, start)
     # Followed by words, it is part of a message that a terminal wrapped.
     if found is not None and is_python(text, start) and _LINE_ENDS.match(text, found[1]):
@@ -173,8 +167,6 @@ def completed(text: str) -> Any:
     """
     if not text.startswith(("{", "[{")) or len(text) > _LARGEST_CUT:
         return None
-    if (whole := _ELIDED.sub("", text)) != text and (data := _loaded(whole)) is not None:
-        return data
     return next((data for one in _endings(text) if (data := _loaded(one)) is not None), None)
 
 
@@ -244,20 +236,5 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
             found = printed_object(text, position)
             if found and (is_python(text, position) or _STANDS_ALONE.match(text, found[1])):
                 return found[0], position
-            if (escaped := _escaped(text, position, len(text))) is not None:
-                return escaped, position
             position += 1
     return None
-
-
-def _escaped(text: str, start: int, end: int) -> Any:
-    """The object at `start` of a string that was printed with its escapes, before `end`."""
-    if not text.startswith('{\\"', start):
-        return None
-    inside = _INSIDE.match(text, start, min(end, start + LINE_LIMIT))
-    try:
-        data = json.loads(f'"{inside[0] if inside else ""}"', strict=False)
-        found = _DECODER.raw_decode(data)[0]
-    except (RecursionError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -15,7 +15,6 @@ from ..bodies import read_body
 from ..pattern_packs import Meaning
 from ..times.plain_text import one_line
 from ..times.zones import named_zone
-from .bare_errors import bare_error, may_introduce
 from .error_bodies import body_evidence
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .json_stream import first_object
@@ -31,7 +30,7 @@ from .meaning import (
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import SpokenLine, read_line
 from .stamps import STAMP, is_stamped
-from .talk import explains, is_opinion
+from .talk import explains, is_inside_quotes, is_person
 from .wrapping import continues, is_rest, message_at, rejoined
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from ..times.server_formats import ResetTime
 
 
-__all__ = ("PROSE_AFTER_ERROR", "LastError", "goes_on", "last_error", "prose_below", "tries_again")
+__all__ = ("LastError", "bare_error", "goes_on", "last_error", "prose_below", "tries_again")
 
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
@@ -62,24 +61,40 @@ _RESET_LINE = re.compile(
 _AT_ONCE = 8
 # What servers answer for all kinds of reasons.
 _UNSPECIFIC = (400, 403)
-# 529: Express (no service on Sunday): a number, a colon, and no word of an error
-_NUMBERED = re.compile(r"[45]\d\d\s?[:·-]\s")
-_ERROR_WORD = re.compile(
-    r"error|fail|limit|quota|request|overload|unavailable|server|gateway|time|denied|unauthor"
-    r"|forbidden|exceed|many|found|busy|capacity|[{<\"]",
-    re.IGNORECASE,
-)
 # ──────⏎> go on⏎──────: the box that a user types into
 _RULE = re.compile(r"\s{0,8}[─━]{8,}\s*$")
 _INPUT = re.compile(r"\s{0,8}[>❯›](?:\s|$)")
 # error: api_error: a code that says no more than that something failed
 _MERE_CODE = re.compile(r"\W{0,12}(?:\w{1,20} )?error:\s?(?:api|unknown)_error\W*$", re.IGNORECASE)
 _RETRY_DELAY = re.compile(r"\bretry_?delay\b", re.IGNORECASE)
+
+
 # RateLimitError: …: the name of the error says it, whatever the message says
 _LIMIT_CLASS = re.compile(
     r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|RESOURCE_EXHAUSTED"
     r"|QuotaExceeded)\w{0,20}[:(]"
 )
+
+
+# upstream returned status 429   code=rate_limit_exceeded: errors without a prefix
+_BARE_STATUS = re.compile(
+    r"\b(?:HTTP|status|status_code|code|error|returned|got|received|responded(?: with)?"
+    r"|answered|failed|rejected)"
+    r"(?: (?:status|code|error|with|a|an|HTTP)){0,3}(?:: | \(|[\s:=#(\[])(?P<status>429|529)\b"
+    r"|^(?P<first>429|529)\b(?:$|[;.,:)\]·—-](?![\d\"])|(?= (?:too|from|rate|limit|quota"
+    r"|error|status|client|server|overload|service|you|request|resource|slow|throttl|(?-i:[A-Z{<(\[\"']))))",
+    re.IGNORECASE,
+)
+# Not inside quotes: that is code which knows the word.
+_BARE_CODE = re.compile(
+    r"(?<![\"'%\w])(?:rate_limit(?:ed|_(?:exceeded|error|reached)\w*)?|RateLimit(?:ed|Error|Exceeded)"
+    r"|rateLimit(?:ed|Exceeded)|RESOURCE_EXHAUSTED|ResourceExhausted|Throttl(?:ing|ed)Exception"
+    r"|TooManyRequests(?:Error|Exception)?|quota_(?:exceeded|exhausted)|overloaded_error|OverloadedError|ServiceUnavailable(?:Error|Exception)"
+    r"|usage_limit_(?:reached|exceeded)|(?:E|ERR_)?(?:RATE_LIMIT(?:ED|_EXCEEDED|_REACHED)"
+    r"|TOO_MANY_REQUESTS|QUOTA_EXCEEDED|USAGE_LIMIT_(?:REACHED|EXCEEDED)))(?![\"'%\w])"
+)
+# A statement, not an essay.
+_LONGEST_BARE = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +107,7 @@ class LastError:
         is_error: Whether an error introduced it.
         status: The HTTP status beside it.
         line: Where it begins.
+        is_last: Whether nothing but advice stands below it.
     """
 
     judgement: Judgement
@@ -99,6 +115,7 @@ class LastError:
     is_error: bool = False
     status: int | None = None
     line: int = 0
+    is_last: bool = False
 
     def resetting(self, reset: ResetTime | None) -> LastError:
         """The same, with this reset."""
@@ -139,7 +156,8 @@ def last_error(
             allowed = PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
-            return text.with_reset_near(text.in_more_words(said, context), index, context)
+            said = replace(text.in_more_words(said, context), is_last=after[end] == 0)
+            return text.with_reset_near(said, index, context)
     return None
 
 
@@ -181,7 +199,8 @@ class _Text:
             # A limit that a line of its own states explains a status that says nothing.
             is_stated = said.status in _UNSPECIFIC and other.judgement.means in LIMITS
             is_same = other.status in (None, said.status) and (other.is_error or is_stated)
-            if is_same and other.judgement.by_status is None:
+            has_room = with_status(other.judgement, said.status) is other.judgement
+            if is_same and has_room and other.judgement.by_status is None:
                 return other
         return said
 
@@ -238,11 +257,7 @@ class _Text:
         self, message: str, starts: Sequence[int], index: int, context: ReadingContext
     ) -> tuple[LastError | None, int]:
         spoken = read_line(message)
-        is_open = spoken.is_error or (context.is_weak and may_introduce(message))
-        fields = _body(message) if is_open and "{" in message else None
-        if fields is not None and not spoken.is_error:
-            is_body = isinstance(fields, dict) and body_evidence(fields) is not None
-            spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
+        fields = _body(message) if spoken.is_error and "{" in message else None
         text, status, is_error = spoken.text, spoken.status, spoken.is_error
         if fields is not None:
             body = read_body(fields)
@@ -260,9 +275,9 @@ class _Text:
                 is_error, text, status = True, spoken.whole, status or bare_status
                 fields = _body(message) if "{" in message else None
                 judgement = judge(text, context, is_error=True, fields=fields)
-        is_count = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
-        if judgement is None and is_error and status is not None and not is_count:
-            judgement = judge_status(status, text, context, fields=fields)
+        if judgement is None and is_error and status is not None:
+            codes = () if fields is None else read_body(fields).codes
+            judgement = judge_status(status, text, context, codes=codes, fields=fields)
         if judgement is None and is_error:
             judgement = judge_unknown(text, context)
         is_talk = judgement is None or explains(spoken.text, judgement.end)
@@ -321,6 +336,21 @@ def _body(message: str) -> object:
     return first
 
 
+def bare_error(text: str) -> tuple[bool, int | None]:
+    """Whether `text` is an error that nothing introduces, with its status, if it has one.
+
+    Such a line has a status beside a word that says where it comes from, or a code that only
+    machines write. A line that reads like a person or like code is none.
+    """
+    if len(text) > _LONGEST_BARE:
+        return False, None
+    status, code = _BARE_STATUS.search(text), _BARE_CODE.search(text)
+    stated = status or code
+    if stated is None or is_person(text) or is_inside_quotes(text, stated.start()):
+        return False, None
+    return True, int(status["status"] or status["first"]) if status else None
+
+
 def tries_again(text: str) -> bool:
     """Whether `text` tells that the program tries again, so that its last word comes later."""
     return _TRIES_AGAIN.search(text) is not None
@@ -376,8 +406,6 @@ def _with_headers(
 
 
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
-
-
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 # 12:00:01 INFO turn finished: a program that logs goes on
 _WENT_ON = re.compile(
@@ -398,8 +426,9 @@ _PROSE_AFTER_ALL = 400
 
 
 def goes_on(line: str) -> bool:
-    """Whether `line` is what a program logs that goes on."""
-    return _WENT_ON.match(line) is not None
+    """Whether `line` is what a program prints that goes on: a record of its log, an answer."""
+    is_answer = _BULLET.match(line) is not None and prose_words(line) >= _ANSWER
+    return is_answer or _WENT_ON.match(line) is not None
 
 
 def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
@@ -420,7 +449,7 @@ def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:
             words = 0 if is_stamped(line) else prose_words(line)
-            is_answer = words >= _ANSWER and (is_opinion(line) or _BULLET.match(line) is not None)
+            is_answer = words >= _ANSWER and _BULLET.match(line) is not None
             is_label = words <= _LABEL and not _SENTENCE_END.search(line[-40:])
             total += PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
     return after
@@ -436,9 +465,10 @@ def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
         is_typed = _RULE.match(line) is None and (
             is_typed or (_RULE.match(above) is not None and _INPUT.match(line) is not None)
         )
-        is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• "))
+        is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• ", "✔ "))
         is_advice = is_frame(line) or (is_trailer(line) and (is_item or not is_echoed))
         found.append(is_typed or is_advice)
-        is_headed = is_advice and (is_item or line.rstrip().endswith(":"))
+        # 8 tasks (7 done, 1 in progress, 0 open): the list of them follows
+        is_headed = is_advice and (is_item or line.rstrip().endswith((":", " open)")))
         above = line
     return found

@@ -16,7 +16,7 @@ from ..pattern_packs import Entry, Meaning, Pack, Voice
 from ..status_kinds import (
     NO_WAIT,
     Verdict,
-    asks_too_much,
+    never_passes,
     reach_of,
     speaks_of_a_plan,
     verdict,
@@ -26,7 +26,7 @@ from ..times.fields import reset_in_fields
 from ..times.reset_time import find_reset
 from ..times.server_formats import ResetTime
 from ..times.zones import named_zone
-from ..vocabulary import FROM_WORDS, room_beside
+from ..vocabulary import FROM_WORDS, SPENT, room_beside
 from .talk import is_condition, is_inside_quotes, is_person, is_talk
 
 __all__ = (
@@ -164,7 +164,7 @@ def judge_stems(text: str, context: ReadingContext, near: Sequence[str] = ()) ->
         found = entry.match.search(text) if entry.voice is Voice.GUESS else None
         if found is None:
             continue
-        may_reset = entry.means in LIMITS or entry.with_reset is not None
+        may_reset = entry.means not in NO_WAIT
         resets = map(context.reset_in, (near or (text,)) if may_reset else ())
         reset = next((one for one in resets if one is not None), None)
         # Where the reset stands in another line, its place says nothing about these words.
@@ -247,8 +247,13 @@ def _judgement(
     means, because = entry.means, f"{pack.name}: {entry.id}"
     if reset is not None and entry.with_reset is not None:
         means = entry.with_reset
-    if means in (Kind.RATE_LIMIT, Kind.QUOTA) and asks_too_much(text):
-        means, because = Kind.CONTEXT_LENGTH, "one request is larger than the whole limit"
+    if means in (Kind.RATE_LIMIT, Kind.QUOTA):
+        lowered = text.lower()
+        never = never_passes(lowered)
+        if never is not None:
+            means, because = never.kind, never.because
+        elif means is Kind.RATE_LIMIT and reset is None and any(one in lowered for one in SPENT):
+            means, because = Kind.BILLING, "words about money, without a reset"
     end = found.end() if reset is None else max(found.end(), reset.span[1])
     return Judgement(
         means=means, because=because, pack=pack.name, begin=found.start(), end=end, reset=reset

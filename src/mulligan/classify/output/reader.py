@@ -19,11 +19,10 @@ from ..status_kinds import verdict
 from ..times.fields import reset_in_fields
 from ..times.plain_text import one_line, without_escapes
 from ..times.server_formats import ResetTime
-from .dumps import dumped_error
 from .evidence import Evidence, Role
 from .failed_objects import failure_lines
-from .failure_score import READS_FAILED, READS_HARMLESS, SURELY_HARMLESS, failure_score
-from .guess import error_lines, guess, titled_limit
+from .failure_score import READS_FAILED, READS_HARMLESS, failure_score
+from .guess import error_lines, guess, says_failed, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import goes_on, last_error, tries_again
 from .meaning import (
@@ -37,7 +36,6 @@ from .meaning import (
 from .shown import (
     is_code,
     is_fence,
-    is_header_names,
     is_survival,
     is_trailer,
     outside,
@@ -74,6 +72,7 @@ class Outcome:
         is_done: Whether the program itself reported that it did well.
         confidence: LOW where the kind was guessed from the last words of a run that failed.
         is_work_left: Whether it did not fail, but says that it ended early because a limit is near.
+        is_last_word: Whether it is a banner that states a reset, with nothing but advice below it.
     """
 
     failure: Failure | None
@@ -87,12 +86,14 @@ class Outcome:
     is_done: bool = False
     confidence: Confidence = Confidence.HIGH
     is_work_left: bool = False
+    is_last_word: bool = False
 
 
 # More prose than this around an error body, and the body is an example in an answer.
 _PROSE_AROUND_A_BODY = 12
 _PROSE_AROUND_AN_ERROR = 40
 _LONGEST_BANNER = 160
+_LEAD = 12
 _BODIES = 8
 _NOTICES = 40
 # ✔ reads a 529: a test that shows what it read
@@ -160,23 +161,23 @@ def _weighed(
 ) -> Outcome:
     """`found`, unless all the words of `text` say otherwise about whether a run failed.
 
-    Events say so themselves; errors and the lack of them are weighed, banners against much more.
+    Events say so themselves, and so does a banner with nothing below it.
     """
-    if found.is_structured or found.is_progress or found.is_done:
+    if found.is_structured or found.is_progress or found.is_done or found.is_last_word:
         return found
     score = failure_score(without_escapes(text))
     words = ", ".join(f'"{word}"' for word in score.words)
-    harmless = SURELY_HARMLESS if found.source == "banner" else READS_HARMLESS
-    if found.failure is not None and score.value <= harmless:
+    if found.failure is not None and score.value <= READS_HARMLESS:
         because = f"reads like a text about failures ({words}), not like a run that failed"
         return Outcome(failure=None, agent=context.agent, because=because)
     is_line = "\n" not in text.strip()
     is_logging = any(goes_on(one.lines[-1]) for one in streams if one.lines)
-    if found.failure is not None or is_line or is_logging or score.value < READS_FAILED:
+    needed = READS_HARMLESS if any(says_failed(one.lines) for one in streams) else READS_FAILED
+    if found.failure is not None or is_line or is_logging or score.value < needed:
         return found
     failed = _read([_without_shown(one) for one in streams], context, exit_code=1)
     failure = failed.failure
-    if failure is None or failure.kind is Kind.UNKNOWN or failed.source == "banner":
+    if failure is None or failure.kind is Kind.UNKNOWN:
         return found
     because = f"{failed.because}; reads like the output of a run that failed ({words})"
     failure = replace(failure, because=because)
@@ -233,9 +234,6 @@ def _from_words(
     has_failed = exit_code not in (None, 0)
     found = _from_bodies(streams, context, has_failed=has_failed)
     found = found or _from_text(streams, context, exit_code=exit_code)
-    if found is None or (found.failure is not None and found.failure.kind is Kind.CLIENT):
-        # "Bad request", and below it what the server really said
-        found = _from_dumps(streams, context, has_failed=has_failed) or found
     if found is None and has_failed:
         found = _from_bodies(streams, context, has_failed=True, is_fenced=True)
     found = found or _from_headers(streams, context)
@@ -290,7 +288,7 @@ def _banner_as_answer(evidence: Evidence, context: ReadingContext) -> Judgement 
     found = judge(text, context, is_error=False)
     if found is None or found.means is not Kind.QUOTA or found.reset is None:
         return None
-    is_all = found.begin < 12 and len(text) - found.end < 60 and not explains(text, found.end)
+    is_all = found.begin < _LEAD and len(text) - found.end < 60 and not explains(text, found.end)
     return found if is_all else None
 
 
@@ -298,11 +296,12 @@ def _from_bodies(
     streams: Sequence[Stream], context: ReadingContext, *, has_failed: bool, is_fenced: bool = False
 ) -> Outcome | None:
     """An API's error body that stands alone, with the headers around it."""
+    roles = (Role.FAILED, Role.ENDED) if is_fenced else (Role.FAILED,)
     for stream in reversed(streams):
         bodies = [
             one
             for one in stream.evidence
-            if not one.is_event and one.role is Role.FAILED and one.is_fenced is is_fenced
+            if not one.is_event and one.role in roles and one.is_fenced is is_fenced
         ]
         if not bodies or not (has_failed or _stands_out(bodies[-1], stream.lines)):
             continue
@@ -341,7 +340,7 @@ def _last_judged(
 
 def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
     """Whether `body` is what a program ended with, not what it shows among its `lines`."""
-    if any(is_fence(line) or is_header_names(line) or _TESTED.match(line) for line in lines):
+    if any(is_fence(line) or _TESTED.match(line) for line in lines):
         return False
     if any(is_survival(one) or is_code(one) for one in lines[body.line :]):
         return False
@@ -372,20 +371,9 @@ def _from_text(
     heard = Evidence(
         role=Role.FAILED, text=said.text, source=source, status=said.status, is_event=False
     )
-    return _outcome(_completed(said.judgement, streams, context), heard, context)
-
-
-def _from_dumps(
-    streams: Sequence[Stream], context: ReadingContext, *, has_failed: bool
-) -> Outcome | None:
-    """An error object that a runtime dumped."""
-    for stream in reversed(streams):
-        if (found := dumped_error(stream.lines, has_failed=has_failed)) is not None:
-            judgement = judged(found, context)
-            if judgement is not None and judgement.reset is None and judgement.means in LIMITS:
-                judgement = replace(judgement, reset=headers_reset(outside(stream.lines), context))
-            return None if judgement is None else _outcome(judgement, found, context)
-    return None
+    found = _outcome(_completed(said.judgement, streams, context), heard, context)
+    is_plain = not said.is_error and said.judgement.begin < _LEAD and found.reset is not None
+    return replace(found, is_last_word=said.is_last and is_plain)
 
 
 def _from_headers(streams: Sequence[Stream], context: ReadingContext) -> Outcome | None:

@@ -6,7 +6,7 @@ A banner that a tool printed looks exactly like a live one; only the lines aroun
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from .stamps import STAMP, without_stamp
@@ -18,7 +18,6 @@ __all__ = (
     "is_code",
     "is_fence",
     "is_frame",
-    "is_header_names",
     "is_survival",
     "is_test_report",
     "is_trailer",
@@ -29,7 +28,6 @@ __all__ = (
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
-_COMMENT = re.compile(r"\s{0,16}/\*")
 # A commit with its message is shown like its diff.
 _DIFF = re.compile(
     r"\s{0,8}(?:diff --git |@@ |@@$|--- \S(?![^\n]{0,200}---\s*$)|\+\+\+ \S)"
@@ -48,7 +46,9 @@ _ITEM = re.compile(r"\s{0,8}(?:[*•+-]|\d{1,2}\.)\s|\s{2,}\S|\s*$")
 # A subagent's answer is told in a line of totals; what else stands under it is about the run.
 _TOOL = re.compile(
     r"\s{0,8}[⏺●•✻]\s{0,4}(?!(?:Task|Agent)\()[A-Z]\w{1,40}\("
+    # What "Read 2 files (ctrl+o to expand)" showed is folded away.
     r"|\s{0,8}[⏺●•]\s{0,4}(?:Ran(?! \d+ \w+ hook)|Read|Explored|Edited|Searched)\b"
+    r"(?![^\n]{0,200}\(ctrl\+\w to expand\))"
 )
 _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
 # A tool has one answer; a second corner in its column is the program's own word.
@@ -115,6 +115,7 @@ _SHOWN_LINE = re.compile(
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
     r"|\s+(?:'[^\n]{0,400}'|\"(?:[^\"\\\n]|\\.){0,400}\"|`[^\n]{0,400}`)\s?[+,]\s*$"
     r"|[\w./-]{1,200}\.py::"  # the name of a test
+    r"|\s\*\s"  # a comment of several lines
     r"|\s{2,16}\d{1,6}\s[+-]\s",  # a numbered diff
     re.IGNORECASE,
 )
@@ -125,6 +126,8 @@ _CODE = re.compile(
     r"|import|export|const|let|var|return|throw|raise|elif|impl|pub|struct|interface|public|private"
     r"|protected)\s(?=[^\n]{0,200}[(){}=;\[\"'])[\w(*{'\"\[$]"
     r"|(?:expect|assert\w{0,20}!?|it|test|describe|console\.\w{1,10})\("
+    # if [ -z "$KEY" ]; then   echo '{"type": …'   fi: a shell's
+    r"|(?:(?:el)?if|while) \[|(?:fi|done|esac|then|else)\s*$|(?:echo|printf) [\"']|exit \d\s*$"
     r"|(?:if|for|while|switch|catch) \(|#\[\w|@\w[\w.]{0,60}(?:\(|$)"
     # svc.handle(ctx, body), unless it is a frame of a goroutine
     r"|(?!\S{0,80}(?:Error|Exception))[a-z_]\w{0,40}(?:\.\w{1,40}){1,4}"
@@ -132,8 +135,6 @@ _CODE = re.compile(
     r"|[^\n\"']{0,120}(?:\s:=\s|(?:\)|\b[a-z]\w{0,30})\s=>\s[{(]|[\w)\]]\s={2,3}\s)"
     r"|[^\n]{1,200}\)\s?(?:;|=> \{|-> [\w\[\]]{1,40}:)\s*$"
 )
-# CAPTURED = """: a text in source code begins
-_LITERAL = re.compile(r"\s{0,40}[\w.]{1,80}\s?(?::[^=\n]{1,40})?=\s?\w{0,2}(?:\"\"\"|''')")
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
 # API request failed:  Status: 500  Body: {…}: what an error tells about itself
@@ -159,11 +160,12 @@ _EXAMPLE = re.compile(
 )
 # **Error output** over a block of code: the block is what failed
 _ERROR_OUTPUT = re.compile(
-    r"\W{0,8}(?:full )?(?:error(?: (?:output|message|log|details|text))?|stderr)\W{0,6}$",
+    r"\W{0,8}(?:full )?(?:error(?: (?:output|message|log|details|text))?"
+    r"|(?:\w{1,20} )?std(?:out|err))\W{0,6}$",
     re.IGNORECASE,
 )
 _STACK = re.compile(
-    r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"
+    r"\s{0,40}(?:File \"|\^+\s*$|Traceback |Backtrace |\[cause\]|[{}\[\])(]+[,;]?\s*$"
     r"|\w[\w.-]{0,40}:\s|…|\.\.\.|\d+:\s+0x)"
 )
 _FRAME = re.compile(
@@ -173,9 +175,9 @@ _FRAME = re.compile(
 # What programs say below a banner: advice, menus, totals.
 _ADVICE = re.compile(
     r"\W{0,12}(?:/[a-z][\w-]*|https?://|\d[.)] |\? for|please\b|or\b|you can\b"
-    r"|to (?:continue|increase|get|keep|use|resume|finish)\b|for (?:more|details|help)\b"
+    r"|to (?:continue|increase|get|keep|use|resume|finish|retry)\b|for (?:more|details|help)\b"
     r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?|get|buy"
-    r"|purchase|subscribe|enable|consider|increase|reduce|go to|open|turn on)\b"
+    r"|purchase|subscribe|use|enable|consider|increase|reduce|go to|open|turn on)\b"
     r"|(?:errors?|failed|fatal|exiting|aborting|hint|suggestion|tip)\b"
     r"|(?:info\W{1,4})?(?:[\w-]{1,20} ){1,3}(?:terminated|exited)\b"
     r"|if (?:it|this|the|you)\b|your (?:limit|quota|plan|usage|session)\b|request id\b"
@@ -196,32 +198,12 @@ _TASKS = re.compile(
 # [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: another error is not an answer
 _LOGGED_ERROR = re.compile(rf"\s{{0,8}}{STAMP}\[?(?i:error|fatal|critical)\b")
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
-# 402 Payment Required   HTTP status code: 429   5xx server errors
-_LISTED = re.compile(r"(?P<label>[A-Za-z :|*-]{0,40})(?P<status>[45](?:\d\d|xx))\b(?![.,:]?\d)")
+# 402 Payment Required   HTTP status code: 429
+_LISTED = re.compile(r"([A-Za-z :|*-]{0,40})([45]\d\d)\b(?![.,:]?\d)")
 _A_LIST = 3
-# Headers: x-ratelimit-limit, x-ratelimit-reset: names without values, as in a reference of an API
-_HEADER_NAMES = re.compile(
-    r"\W{0,8}(?:response |http )?headers:\s+[a-z]\w{0,40}-[\w-]{1,60}"
-    r"(?:(?:,|,? and|,? or)\s+[a-z][\w-]{1,60}){0,8}\.?\s*$",
-    re.IGNORECASE,
-)
-# The 429 status code indicates …   RateLimit-Reset: The time at which …: a definition
-_DEFINES = re.compile(
-    r"\b(?:status|return) code (?:that )?(?:indicates?|means?|signals?)\b"
-    r"|\bis an? (?:HTTP )?(?:status|return|response|error) code\b|是[^\n]{0,60}状态码"
-    r"|:\s?The (?:maximum )?(?:number|time) (?:of|at which|until|in which)\b",
-    re.IGNORECASE,
-)
-# 2. The 429 Error: Too Many Requests: a title with a number, a section of prose below it
-_NUMBERED_TITLE = re.compile(
-    r"\s{0,3}\d{1,2}(?:\.\d{1,2}){0,2}\.? (?=[A-Z])[^\n{}\"]{3,80}[\w)`]\s*$"
-)
-_A_PARAGRAPH = 8
-_PARAGRAPH = re.compile(r"[A-Za-z\"'`*][^\n{}|<>]{4,}$")
 _ERRS = re.compile(
     r"error|exception|fail|fatal|traceback|caused|stopp|abort|\b[45]\d\d\b", re.IGNORECASE
 )
-_A_DESCRIPTION = 6
 # … - Success   … so I wrote a test for it   BUILD SUCCESS
 _SURVIVED = re.compile(
     r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$|\[SUCCESS\]"
@@ -239,7 +221,8 @@ _SURVIVED = re.compile(
 )
 # FAIL src/a.test.ts > retries   AssertionError: …   --- FAIL: TestQuota   12:3  error  … no-undef
 _TEST_REPORT = re.compile(
-    r"\s{0,8}(?:(?-i:FAIL(?:ED)?)\s+[\w./\\-]{1,160}(?:\.\w{1,5}\b|::)|--- FAIL: |not ok \d"
+    r"\s{0,8}(?:(?-i:FAIL(?:ED)?)(?:\s{2,}\w|\s+[\w./\\-]{1,160}(?:\.\w{1,5}\b|::))"
+    r"|--- FAIL: |not ok \d"
     r"|● [^\n]{1,200} › |={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
     r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|Error: expect\("
     r"|assertion [^\n]{0,80}failed"
@@ -263,65 +246,14 @@ def shown(lines: Iterable[str]) -> list[bool]:
     """For each line, whether the program merely shows it."""
     heads = [line[:512] for line in lines]
     reader = _Reader(heads)
-    statuses: dict[str, set[str]] = {}
-    found = [reader.is_shown(head) for head in heads]
-    labels = [_LISTED.match(head) for head in heads]
-    for one in labels:
-        if one:
-            statuses.setdefault(one["label"].strip(), set()).add(one["status"])
-    # Three statuses in the same words are a list of statuses, not a failure; so is a class of them.
-    lists = {label for label, of in statuses.items() if len(of) >= _A_LIST or of & {"4xx", "5xx"}}
-    described = _described(heads) | _indented(heads)
+    listed = [found.groups() if (found := _LISTED.match(head)) else None for head in heads]
+    # Three statuses in the same words are a list of statuses, not a failure.
+    counts = Counter(one[0] for one in set(listed) if one is not None)
+    lists = {label for label, count in counts.items() if count >= _A_LIST}
     return [
-        is_shown
-        or (one is not None and one["label"].strip() in lists)
-        or index in described
-        or _is_title(heads, index)
-        for index, (is_shown, one) in enumerate(zip(found, labels, strict=True))
+        reader.is_shown(head) or (one is not None and one[0] in lists)
+        for head, one in zip(heads, listed, strict=True)
     ]
-
-
-def _described(heads: Sequence[str]) -> set[int]:
-    """The lines of a paragraph that defines statuses, or names headers without their values."""
-    found: set[int] = set()
-    for index, head in enumerate(heads):
-        if is_header_names(head) or _DEFINES.search(head):
-            above = range(index, max(-1, index - _A_DESCRIPTION), -1)
-            below = range(index, min(len(heads), index + _A_DESCRIPTION))
-            for side in (above, below):
-                found.update(takewhile(lambda near: bool(heads[near].strip()), side))
-    return found
-
-
-def _indented(heads: Sequence[str]) -> set[int]:
-    """The lines of blocks that are indented under a paragraph, as documents quote what they show.
-
-    What stands under the word of an error is what failed.
-    """
-    found: set[int] = set()
-    above, is_apart, is_block = "", False, False
-    for index, head in enumerate(heads):
-        if not head.strip():
-            is_apart = True
-            continue
-        is_deep = head.startswith(("    ", "\t"))
-        is_quote = is_apart and _PARAGRAPH.match(above) is not None and not _ERRS.search(above)
-        is_block = is_deep and (is_block or is_quote)
-        if is_block:
-            found.add(index)
-        elif not is_deep:
-            above = head
-        is_apart = False
-    return found
-
-
-def _is_title(heads: Sequence[str], index: int) -> bool:
-    """Whether the line at `index` is the numbered title of a section of prose."""
-    if not _NUMBERED_TITLE.match(heads[index]) or (index > 0 and heads[index - 1].strip()):
-        return False
-    below = heads[index + 1 : index + 3]
-    is_apart = len(below) == 2 and not below[0].strip()
-    return is_apart and prose_words(below[1]) >= _A_PARAGRAPH
 
 
 def outside(lines: Sequence[str]) -> list[str]:
@@ -342,12 +274,9 @@ class _Reader:
     def __init__(self, heads: Sequence[str]) -> None:
         # Output that broke off in the middle of a block hides nothing below the opening.
         self._fences = sum(1 for head in heads if _FENCE.match(head)) // 2 * 2
-        self._literals = sum(map(_is_literal_mark, heads)) // 2 * 2
-        self._comments = sum(1 for head in heads if "*/" in head)
         self._above = ""
-        self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
-            self._in_diff
-        ) = self._in_code = self._in_literal = self._in_quotation = False
+        self._in_body = self._in_chain = self._in_example = self._in_fence = False
+        self._in_diff = self._in_code = self._in_quotation = False
         self._under_tool = self._in_shell = self._in_release = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
@@ -373,7 +302,6 @@ class _Reader:
         self._in_release = _RELEASE.match(head) is not None or (
             self._in_release and _ITEM.match(head) is not None
         )
-        self._follow_comment(head)
         is_below = bool(head.strip()) and head.startswith((" ", "\t", "}", ")"))
         self._in_code = is_code(head) or (self._in_code and is_below)
         if self._is_quoted or self._in_chain:
@@ -388,23 +316,7 @@ class _Reader:
 
     @property
     def _is_quoted(self) -> bool:
-        is_text = self._in_comment or self._in_literal or self._in_quotation
-        return self._in_fence or self._under_tool or self._in_example or is_text
-
-    def _follow_comment(self, head: str) -> None:
-        is_over = "*/" in self._heading
-        self._comments -= is_over
-        # Where a comment was cut off before its end, its lines begin with a star.
-        is_inside = self._comments > 0 or head.lstrip().startswith("*")
-        is_begin = _COMMENT.match(head) is not None and (is_inside or "/**" in head)
-        self._in_comment = is_begin or (self._in_comment and is_inside and not is_over)
-        self._follow_literal(head)
-
-    def _follow_literal(self, head: str) -> None:
-        is_mark = _is_literal_mark(head)
-        if self._literals and is_mark and (self._in_literal or _LITERAL.match(head)):
-            self._in_literal = not self._in_literal
-            self._literals -= 1
+        return self._in_fence or self._under_tool or self._in_example or self._in_quotation
 
     def _follow_above(self, head: str) -> None:
         above = self._heading = self._above
@@ -436,11 +348,6 @@ class _Reader:
             self._under_tool = False
 
 
-def _is_literal_mark(head: str) -> bool:
-    """Whether a literal of several lines begins or ends in `head`."""
-    return head.count('"""') % 2 == 1 or head.count("'''") % 2 == 1
-
-
 def is_code(line: str) -> bool:
     """Whether `line` is source code, and no frame of a stack trace."""
     return _CODE.match(line[:400]) is not None and not is_frame(line)
@@ -454,11 +361,6 @@ def is_fence(line: str) -> bool:
 def is_frame(line: str) -> bool:
     """Whether `line` is a frame of a stack trace."""
     return _FRAME.match(line[:400]) is not None
-
-
-def is_header_names(line: str) -> bool:
-    """Whether `line` names the headers of an API without their values, as its reference does."""
-    return _HEADER_NAMES.match(line[:400]) is not None
 
 
 def is_test_report(line: str) -> bool:

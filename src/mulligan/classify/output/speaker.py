@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..times.plain_text import level
 from .error_prefixes import ERROR_PREFIX
 from .stamps import STAMP
-from .talk import is_condition, is_person, is_quoting, is_talk
+from .talk import is_talk
 
 __all__ = ("SpokenLine", "read_line", "status_anywhere")
 
@@ -40,11 +40,6 @@ _LEVEL = re.compile(
     r"|-\s(?P<dashed>error)\s(?=[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)"  # Next.js
     r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,24} ){0,2}(?:error|err|fatal|critical|fail|failed)))\]"
     r"\s*:?\s*(?=\S)"
-)
-# E, [2026-01-02T03:04:05.678901 #71] ERROR -- : [ActiveJob] …: as Ruby logs
-_RUBY = re.compile(
-    r"[EF], \[\d{4}-\d\d-\d\dT[\d:.]{8,20} #\d{1,8}\]\s+(?:ERROR|FATAL) -- [\w-]{0,20}: "
-    r"(?:\[[\w -]{1,40}\] ){0,3}"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -112,57 +107,21 @@ _RESET_KEY = re.compile(
 )
 _STATUS_ANYWHERE = re.compile(
     r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\b(?:error)?status(?:[ _]?code)?|error(?: code)?|'code'|\"code\""
-    r"|\brejected|\bcode)(?:\W{1,4}|\sof\s)(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
+    r"|\brejected|\bcode|<Response)(?:\W{1,4}|\sof\s)(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
     re.IGNORECASE,
-)
-# Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
-_SOURCE = re.compile(
-    r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
-    r"|(?![a-z]{1,20}_on:)[\w./-]{1,40}:\s+"
-    r"(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
-    r"|\w{0,60}(?:Error|Exception): )"
 )
 # The first step is to acme.APIError: APIError: AcmeException - …: an answer that broke off
 _BROKEN_OFF = re.compile(
     r"\b(?:[a-z]\w{0,40}\.){1,4}(?P<error>[A-Z]\w{1,60}(?:Error|Exception)): "
     r"(?:(?P=error): )?[A-Z]\w{1,40}Exception - "
 )
-# … service.telemetry: https://… → 401 Unauthorized {"type":"error", …: what no person writes
-_BURIED = re.compile(
-    r"\[API Error: |\bError code: (?=[45]\d\d - )"
-    r"|(?<![\w.])(?:[a-z_]\w{0,40}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception): "
-    r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?:\([^()\n]{1,60}\) )?(?=\{\"(?:type|error)\")"
-    r"|(?<=: )[45]\d\d (?:- )?(?=[A-Z][a-z]|API )|&\{(?=[45]\d\d [A-Z])|\bcode (?=[45]\d\d: \{)"
-    r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
-    r"|(?<=\d: )connect E[A-Z]{4,}|(?<=\|)\w{1,20} failed: "
-    r"|\b(?:failed|exit(?:ed)?(?: with)?(?: code)? \d{1,3})[.;,:] "
-    r"(?=You(?:'ve| have) (?:hit|reached))"
-    r"|\b(?:[Oo]riginal|[Ll]ast|[Uu]nderlying|[Uu]pstream) (?:\w{1,12} )?"
-    r"(?:message|error|response): "
-)
-_FARTHEST = 400
-# 500: AcmeException - Error code: 404 - …: the API's own status stands inside the gateway's
-_INNER = re.compile(r"\bError code: (?P<status>[45]\d\d) - ")
-# Debug output is not an error.
-_DEBUG = re.compile(r"\b(?:DEBUG|TRACE)\b")
 # gh: We could not answer in time. (HTTP 504)
 _ENDED = re.compile(r"\(HTTP (?P<status>[45]\d\d)\)$")
-# If you see Error 429, …: advice, whatever it quotes.
-_ADVICE = re.compile(r"\w{2,8} (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE)
-# acme-code: usage limit reached: a program's name in front of its banner
-_PROGRAM = re.compile(
-    r"[a-z][\w./-]{1,40}:\s+"
-    r"(?=(?i:usage|rate|api|session|daily|weekly|monthly) (?i:limits?|quota)\b)"
-)
-# :x: …: how chats write a picture
-_PICTURE = re.compile(r":[a-z_]{1,24}:\s+")
-_PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
-# `acme.RateLimitError: …: an error between the marks of code
-_MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
+_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY)
 _BLANKS = re.compile(r"\s+")
 # The value of a field: result: "You've hit your limit"
 _VALUE = re.compile(r"(?P<mark>[\"'])(?P<value>(?:(?!(?P=mark))[^\\\n]){12,})(?P=mark)(?=\s|$)")
-_ERRORS = (_RUBY, _LOGGED, ERROR_PREFIX)
+_ERRORS = (_LOGGED, ERROR_PREFIX)
 _PEELS = 7
 
 
@@ -194,20 +153,12 @@ def read_line(line: str) -> SpokenLine:
             parts += [found[0] for found in _RESET_KEY.finditer(plain)]
             inner = read_line(" ".join(parts).replace('\\"', '"'))
             return SpokenLine(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
-    if is_condition(whole) and _ADVICE.match(whole):
-        return SpokenLine(text=whole, whole=whole)
-    position = _skip(_MARKED, plain, _behind_answer(plain, position))
-    is_error, position, status = _peeled(plain, position)
+    is_error, position, status = _peeled(plain, _behind_answer(plain, position))
     if not is_error and (ended := _ENDED.search(plain)):
         is_error, status = True, int(ended["status"])
-    if not is_error and (begin := _buried(plain, position)) > position:
-        _, position, status = _peeled(plain, begin)
-        is_error = True
     text = _unquoted(plain, position)
     if is_error and status is None:
         status = status_anywhere(whole)
-    if is_error and (own := _INNER.search(text[:400])):
-        status = int(own["status"])
     return SpokenLine(text=text, is_error=is_error, status=status, whole=whole)
 
 
@@ -246,18 +197,6 @@ def _unquoted(plain: str, position: int) -> str:
     text = plain[position:]
     value = _VALUE.match(text) if position > 0 else None
     return _skipped(_ORNAMENTS, value["value"]) + text[value.end() :] if value else text
-
-
-def _buried(plain: str, position: int) -> int:
-    """Where an error begins in the middle of a line that others made; else `position`."""
-    found = _BURIED.search(plain, position, position + 2 * _FARTHEST)
-    if found is None or found.start() - position > _FARTHEST:
-        return position
-    before = plain[position : found.start()]
-    if _DEBUG.search(plain, 0, found.start()):
-        return position
-    is_quoted = is_quoting(before) or before.endswith(("'", '"', "("))
-    return position if is_quoted or is_person(before) else found.start()
 
 
 def _has_error_key(plain: str) -> bool:

@@ -12,9 +12,7 @@ __all__ = (
     "explains",
     "is_condition",
     "is_inside_quotes",
-    "is_opinion",
     "is_person",
-    "is_quoting",
     "is_talk",
 )
 
@@ -62,21 +60,12 @@ _REMARK = re.compile(
     r"|tried|would|am closing|changed|updated|see|saw)\b",
     re.IGNORECASE,
 )
-# We need to wait longer here: a person's own line below an error
-_OPINION = re.compile(
-    r"\s{0,8}(?:(?:I|[Ww]e) (?:also |really |still |now )?"
-    r"(?:need to|should|must|want to|think|believe|guess|suggest|seem to|wonder)"
-    r"|I (?:also |then |just )?(?:tried|noticed|saw|see)"
-    r"|(?:\[\w{1,40}\]: )?(?:I am|I'm|I've|I have|I'll))\b"
-)
 # Addresses and names of modules say nothing about who speaks.
 _ASIDE = re.compile(
     r"[\"']?https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b"
     # Caused by: …   proxy/handler.go:412   acme::agent::llm: …
     r"|\bCaused by: |\b[\w./-]{1,80}\.\w{1,5}:\d{1,6}\b|\b\w{1,60}(?:::\w{1,60}){1,8}:?"
 )
-# The program prints `API Error: {…}`: a quotation is not an error.
-_QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
 _OPEN_QUOTE = re.compile(
     r"(?:^|\s)(?:'(?!\s)(?:[^']|(?<=\w)'(?=\w)){0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$"
 )
@@ -95,16 +84,6 @@ def is_talk(text: str, start: int = 0, end: int | None = None) -> bool:
 def is_person(text: str) -> bool:
     """Whether `text` sounds like a person who talks, or like code."""
     return _PERSON.search(_ASIDE.sub(" ", text)) is not None
-
-
-def is_quoting(text: str) -> bool:
-    """Whether a quotation begins in `text`."""
-    return _QUOTES.search(_ASIDE.sub(" ", text)) is not None
-
-
-def is_opinion(line: str) -> bool:
-    """Whether a person begins to speak with `line`."""
-    return _OPINION.match(line) is not None
 
 
 def is_condition(text: str) -> bool:

@@ -30,7 +30,7 @@ _FRAGMENT = re.compile(
     r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type|message): )"
 )
 _STAMP = re.compile(STAMP)
-_LISTED_STAMP = re.compile(rf"- {STAMP}")
+_LISTED_STAMP = re.compile(rf"- (?:{STAMP}|\[(?i:{LEVEL})\])")
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
 # ### The error   **Status:** `408`   - Outcome: failed: what a report of a failure is made of
@@ -60,21 +60,13 @@ _ERROR_LABEL = re.compile(
 )
 _FEWEST_LABELS = 0.6
 _A_REPORT = 4
-_SHORTEST_WRAPPED = 40
-_NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
 # … ⎿  You've hit your limit ✻ Cooked for 3m: a screen whose lines were lost
 _SCREEN = re.compile(r"(?<=\S)[ \t]*(?=[⎿❯✻] )")
 _WIDEST = 400
+# {…}   , …}: what people leave out of an object
+_ELIDED = re.compile(r"(?:(?<=[{\[])|,)\s{0,4}(?:…|\.\.\.)(?=\s{0,4}[}\]])")
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
-# 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +   '  "error": {\n' +
-_PIECE = re.compile(r"^[ \t]+'|\\n' \+[ \t]*$", re.MULTILINE)
-_FIRST_PIECE = re.compile(r"^[ \t]+'(?: {2,8}at | {0,8}[\"{])[^\n]*\\n' \+[ \t]*$", re.MULTILINE)
-# Server error⏎  → Error starting the stream⏎    → status code: a message split at its colons
-_SPLIT_ERROR = re.compile(
-    r"^[^\n]{0,40}\b(?:error|failed)\b[^\n]{0,80}\n[ \t]{2,8}→ ", re.IGNORECASE | re.MULTILINE
-)
-_SPLIT = re.compile(r"(?<=\S)[ \t]*\n[ \t]{2,60}→ ")
 # > [!WARNING]⏎> The engine was rate limited: a box in Markdown, not a quotation
 _CALLOUT = re.compile(
     r"^> \[!(?:WARNING|CAUTION|ERROR)\][ \t]*(?P<said>(?:\n>[^\n]*){1,40})", re.MULTILINE
@@ -84,19 +76,14 @@ _PREFIX = re.compile(
     rf"(?!\[?\d|\[?(?i:{LEVEL})\b|\S{{0,60}}(?i:error|exception|fail))"
     r"[\w@./:|\[\]-]{2,60}(?:: |\] |\s{0,40}\| )"
 )
-# < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
-_ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
-_ARROW = re.compile(r"^< ?", re.MULTILINE)
-_CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$", re.MULTILINE)
 
 
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
     plain = _with_lost_lines(_OVERWRITTEN.sub("\n", without_escapes(text)))
-    plain = _without_blank_lines(_without_box(plain))
-    plain = _without_split(_without_curl(_without_pieces(_without_prefix(plain))))
+    plain = _without_prefix(_without_box(_ELIDED.sub("", plain)))
     plain = _without_stamps(_without_quote_marks(plain))
-    return _braced(_without_quotes(_without_numbers(_without_report(plain))))
+    return _braced(_without_quotes(_without_report(plain)))
 
 
 def _with_lost_lines(text: str) -> str:
@@ -121,26 +108,6 @@ def _line_without_box(line: str) -> str:
     return line
 
 
-def _without_blank_lines(text: str) -> str:
-    """A wrapped message whose every second line is empty, without the empty lines."""
-    lines = text.strip("\n").split("\n")
-    is_double = len(lines) > 4 and not any(map(str.strip, lines[1::2]))
-    is_wrapped = all(len(line.strip()) > _SHORTEST_WRAPPED for line in lines[:-1:2])
-    return "\n".join(lines[::2]) if is_double and is_wrapped else text
-
-
-def _without_pieces(text: str) -> str:
-    """A string that a runtime printed in pieces, as its lines: a stack, or a body."""
-    if not _FIRST_PIECE.search(text):
-        return text
-    return _PIECE.sub("", text).replace("\\'", "'")
-
-
-def _without_split(text: str) -> str:
-    """An error whose parts stand behind arrows, each deeper than the one above, as one line."""
-    return _SPLIT.sub(": ", text) if _SPLIT_ERROR.search(text) else text
-
-
 def _without_prefix(text: str) -> str:
     """Lines that a runner marked with the same name, without it: ``web:dev: …``, ``api-1  | …``."""
     lines = [line for line in text.split("\n") if line.strip()]
@@ -150,13 +117,6 @@ def _without_prefix(text: str) -> str:
     if found is None or not all(line.startswith(found[0]) for line in lines):
         return text
     return "\n".join(line.removeprefix(found[0]) for line in text.split("\n"))
-
-
-def _without_curl(text: str) -> str:
-    """An exchange as `curl -v` shows it: what the server answered, without arrows."""
-    if not _ANSWER.search(text):
-        return text
-    return _ARROW.sub("", _CURL.sub("", text))
 
 
 def _without_quote_marks(text: str) -> str:
@@ -181,7 +141,8 @@ def _without_report(text: str) -> str:
         return text
     is_failed = len(labels) >= _A_REPORT and _REPORTED.search(outside[0]) is not None
     is_error = bool(blocks) and any(map(_ERROR_LABEL.match, labels))
-    is_error = is_error or (len(blocks) == 1 and _FAILED.search(outside[0] + blocks[0]) is not None)
+    is_error = is_error or (len(blocks) == 1 and _FAILED.search(outside[0]) is not None)
+    is_error = is_error or (bool(blocks) and all(map(_FAILED.search, blocks)))
     if not (is_failed or is_error):
         return text
     plain = [_MARKUP.sub("", part) for part in outside]
@@ -209,15 +170,6 @@ def _without_stamps(text: str) -> str:
             lines[index] = bare
             is_inside = bare.rstrip() not in ("}", "]")
     return "\n".join(lines)
-
-
-def _without_numbers(text: str) -> str:
-    """A body that was listed with the numbers of its lines, without them."""
-    lines = text.strip("\n").split("\n")
-    if len(lines) < 3 or not all(_NUMBERED.match(line) for line in lines):
-        return text
-    rest = [_NUMBERED.sub("", line, count=1) for line in lines]
-    return "\n".join(rest) if rest[0].strip() in ("{", "[", "[{") else text
 
 
 def _without_quotes(text: str) -> str:

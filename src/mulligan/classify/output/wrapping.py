@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from .shown import is_frame, is_survival
 from .stamps import TIME, is_stamped
-from .talk import is_opinion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,7 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
         is_over = not (_WORDS.search(line) or _BRACKETS.fullmatch(line))
         if is_over or echoed[following] or length > _MESSAGE_LENGTH:
             break
-        if is_frame(line) or is_survival(line) or _is_record(parts[-1], line) or is_opinion(line):
+        if is_frame(line) or is_survival(line) or _is_record(parts[-1], line):
             break
         if line.startswith("> ") and not lines[index].startswith("> "):
             break  # a quotation
@@ -69,7 +68,6 @@ def continues(line: str, following: str) -> bool:
         and length + 1 + len(words[0]) > _WRAP_WIDTH
         and _WRAPPED.search(line[-40:]) is not None
         and not _is_record(line, following)
-        and not is_opinion(following)
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..error_bodies import body_evidence
 from ..evidence import Event, Evidence, Role, ended, progress, role_only
@@ -50,14 +51,10 @@ def _error(event: Event) -> Evidence | None:
     if body is None:
         return None
     is_opencode = "sessionID" in event
-    return Evidence(
-        role=Role.FAILED,
-        text=body.text,
-        codes=body.codes,
+    return replace(
+        body,
         source="opencode error event" if is_opencode else "error event",
         agent="opencode" if is_opencode else "",
-        status=body.status,
-        code=body.code,
         fields=event,
         # {"type":"error","error":{…}} is also a plain body of an API.
         is_event=is_opencode or "ts" in event or not isinstance(event.get("error"), Mapping),
