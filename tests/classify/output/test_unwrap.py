@@ -101,6 +101,34 @@ def test_a_limit_in_somebody_elses_dress_is_a_limit(text):
     ("text", "expected"),
     [
         (
+            ("| 07.png | scan | error | — | SYSTEM: no answer after 3 attempts: Error code: 429 - "
+            "{'error': {'code': 429, 'message': 'Too many requests. Please retry in 15s.'}} |"),
+            ("rate_limit", 15.0),
+        ),
+        (
+            ("  - Worker: call failed: Error calling model 'm' (RESOURCE_EXHAUSTED): 429 "
+            "RESOURCE_EXHAUSTED. {'error': {'code': 429, 'message': 'Please retry in 15s.'}}"),
+            ("rate_limit", 15.0),
+        ),
+        ("| 429 | the server asks for a pause | wait, then try again |", (None, None)),
+        ("- 429: too many requests, see the table of errors", (None, None)),
+    ],
+)  # fmt: skip
+def test_an_error_in_one_row_or_item_is_read_and_a_list_of_statuses_is_not(text, expected):
+    assert read(text) == expected
+
+
+def test_an_agent_that_speaks_below_an_error_has_survived_it():
+    error = "acme.RateLimitError: slow down\n12:00:01 - acme:INFO: call.py:1 -\ncall(model='m')"
+    answer = "[helper]: I am an assistant that took over, and here is the answer to your question."
+    assert read(error)[0] == "rate_limit"
+    assert read(f"{error}\n{answer}") == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
             ("[2026-07-06T12:00:01.123Z] [INFO] {\n"
             '[2026-07-06T12:00:01.123Z] [INFO]   "type": "result",\n'
             '[2026-07-06T12:00:01.123Z] [INFO]   "is_error": true,\n'

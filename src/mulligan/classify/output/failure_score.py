@@ -30,7 +30,6 @@ __all__ = (
 
 READS_FAILED = 1.3
 READS_HARMLESS = -1.5
-
 _LINES = 80
 _LAST_LINES = 3
 _WIDEST = 400

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...core.failure import Kind
 from ..pattern_packs import Meaning
 from ..times.plain_text import one_line
-from .last_error import tries_again
+from .last_error import goes_on, tries_again
 from .meaning import LIMITS, Judgement, judge, judge_status, judge_stems
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import status_anywhere
@@ -43,8 +43,6 @@ _SETTING = re.compile(
 )
 # File "agent.py", line 7, in run   self._throttle(call): a place in code says nothing
 _CODE = re.compile(r"\s{0,40}(?:File \"|(?:await |return )?[\w.]{1,80}\([^()\n]{0,80}\)\s*$)")
-
-
 # tests/429_quota.json:4   7710af2... feat: wait for the quota: names of files, titles of commits
 _NAME = re.compile(
     r"(?<!\S)(?=\S{0,200}[._-])[\w.~@-]{0,80}/[\w./@-]{1,200}"
@@ -66,8 +64,6 @@ _TITLE = re.compile(
     r"(?:[\w-]{1,20} ){0,3}(?:limit|quota) (?:reached|exceeded|hit|exhausted)\W{0,4}", re.IGNORECASE
 )
 _NOTICE_LINES = 16
-
-
 # claude exited with code 1   Process completed with exit code 1.   (exit 2)
 _EXIT = re.compile(
     r"(?:\bexited|\bexit[ _]?(?:code|status)|\(exit)(?: (?:with|status|code)){0,2}\W{1,4}"
@@ -91,7 +87,8 @@ def error_lines(lines: Sequence[str]) -> list[str]:
     """The last of `lines` that are not shown, if machines wrote an error there; else none."""
     # Line ends in a string that was printed with its escapes are line ends.
     parts = [part[:_LONGEST] for line in lines for part in line.split("\\n") if part.strip()]
-    if any(is_survival(part) or is_code(part) for part in parts[-_LINES:]):
+    is_over = not parts or goes_on(parts[-1])
+    if is_over or any(is_survival(part) or is_code(part) for part in parts[-_LINES:]):
         return []
     heard = [part for part, is_shown in zip(parts, shown(parts), strict=True) if not is_shown]
     last = heard[-_LINES:]

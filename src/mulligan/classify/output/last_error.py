@@ -67,15 +67,11 @@ _INPUT = re.compile(r"\s{0,8}[>❯›](?:\s|$)")
 # error: api_error: a code that says no more than that something failed
 _MERE_CODE = re.compile(r"\W{0,12}(?:\w{1,20} )?error:\s?(?:api|unknown)_error\W*$", re.IGNORECASE)
 _RETRY_DELAY = re.compile(r"\bretry_?delay\b", re.IGNORECASE)
-
-
 # RateLimitError: …: the name of the error says it, whatever the message says
 _LIMIT_CLASS = re.compile(
     r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|RESOURCE_EXHAUSTED"
     r"|QuotaExceeded)\w{0,20}[:(]"
 )
-
-
 # upstream returned status 429   code=rate_limit_exceeded: errors without a prefix
 _BARE_STATUS = re.compile(
     r"\b(?:HTTP|status|status_code|code|error|returned|got|received|responded(?: with)?"
@@ -405,8 +401,8 @@ def _with_headers(
     return replace(judgement, means=means, reset=headers)
 
 
-# ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
-_BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
+# ⏺ I went on where …   [helper]: I have …: an answer, so whatever stands above it was survived.
+_BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]|\[[\w-]{2,40}\]: I\b")
 # 12:00:01 INFO turn finished: a program that logs goes on
 _WENT_ON = re.compile(
     rf"{STAMP}(?:-\s)?(?:[\w.]{{1,40}}[:|]\s?)?\[?(?:INFO|DEBUG)\b(?![^\n]{{0,200}}(?i:shut|stop|exit|clos|end|abort|terminat|clean))"
@@ -446,10 +442,11 @@ def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
         is_text = (is_long and _HEADING.match(line)) or (is_code(line) and not is_traced)
         if is_text or is_survival(line):
             total += PROSE_AFTER_ERROR + 1
-        is_continued = index > 0 and continues(lines[index - 1], line)
+        is_begun = _BULLET.match(line) is not None
+        is_continued = index > 0 and not is_begun and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:
             words = 0 if is_stamped(line) else prose_words(line)
-            is_answer = words >= _ANSWER and _BULLET.match(line) is not None
+            is_answer = words >= _ANSWER and is_begun
             is_label = words <= _LABEL and not _SENTENCE_END.search(line[-40:])
             total += PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
     return after

@@ -47,7 +47,6 @@ __all__ = (
 # What passes by itself, sooner or later.
 LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 _LONGEST_UNKNOWN = 600
-
 _NEVER_SENT = re.compile(
     r"refused|ENOTFOUND|EAI_AGAIN|resolve|name or service|getaddrinfo|no route|unreachable",
     re.IGNORECASE,
@@ -317,7 +316,6 @@ def reach_in_words(judgement: Judgement, status: int | None, text: str) -> Reach
 
 #: A limit on the model that was asked, which the message does not name.
 THIS = "this model"
-
 _FAMILY = r"(?P<model>(?:claude[ -])?(?:opus|sonnet|haiku|fable)(?:[ -]\d[\d.]{0,5})?)"
 _MAKERS = r"claude|codex|deepseek|gemini|gemma|glm|gpt|grok|kimi|llama|mistral|o(?=\d)|qwen"
 _ID = rf"(?P<model>(?:{_MAKERS})-?\d[\w.-]{{0,60}}|(?:{_MAKERS})-[a-z][\w.-]{{0,60}})"

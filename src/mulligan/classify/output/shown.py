@@ -25,7 +25,6 @@ __all__ = (
     "prose_words",
     "shown",
 )
-
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
 # A commit with its message is shown like its diff.

@@ -76,6 +76,8 @@ _PREFIX = re.compile(
     rf"(?!\[?\d|\[?(?i:{LEVEL})\b|\S{{0,60}}(?i:error|exception|fail))"
     r"[\w@./:|\[\]-]{2,60}(?:: |\] |\s{0,40}\| )"
 )
+# - Agent: call failed: 429 {'error': …: one item of a list, with the body of an error
+_ITEM = re.compile(r"^\s{0,8}[-*•] (?=[^\n]{0,400}[{\[][\"'])")
 
 
 def unwrapped(text: str) -> str:
@@ -87,9 +89,14 @@ def unwrapped(text: str) -> str:
 
 
 def _with_lost_lines(text: str) -> str:
-    """A screen that was copied as one line, with its lines again."""
-    is_one = len(text) > _WIDEST and "\n" not in text.strip()
-    return _SCREEN.sub("\n", text) if is_one else text
+    """A screen that was copied as one line, or one row of a table, with its lines again."""
+    bare = text.strip()
+    if "\n" in bare:
+        return text
+    if bare[:2] == "| " and bare[-2:] == " |":
+        return bare[2:-2].replace(" | ", "\n")
+    text = _ITEM.sub("", text, count=1)
+    return _SCREEN.sub("\n", text) if len(text) > _WIDEST else text
 
 
 def _without_box(text: str) -> str:
