@@ -342,3 +342,48 @@ def test_objects_are_read_that_somebody_shortened():
 def test_a_report_of_several_runs_is_unwrapped():
     run = "### lane {0}\n\n```\nAction failed with error: API Error: 529 Overloaded. Try again.\n```\n\n"
     assert kind(run.format(1) + run.format(2)) == "overloaded"
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code", "expected"),
+    [
+        # A wrapper that says which exit code its agent failed with has not gone on.
+        ("Weekly limit reached ∙ resets 5am\n❌ The agent failed with exit code 0", 0, "quota"),
+        ("Weekly limit reached ∙ resets 5am\nThe agent ended with exit code 0", 0, None),
+        # An event of an unknown program below a line of its own.
+        (('[acme] the answer took too long\n{"event":"end","end":{"status":"ERROR","error":'
+          '"(code 429): Acme quota reached. Resets in 2h."}}'), 0, "quota"),
+        ("You have exceeded your monthly included credits for Acme. Get more.", None, "quota"),
+        ("**Model:** acme\n\n**Error**\n```\n429 余额不足,请充值。\n```", None, "billing"),
+        ("**Last lines:** provider=acme/large reason=rate_limit retry_after=30", None, "rate_limit"),
+        ("Error: No authentication information found.", 1, "auth"),
+        ("from acme.client import Client, Retry as R\n# Error: 429 Too Many Requests", None, None),
+        ('hub.note("job-7", "fail", {\n    "error": "code 429: quota reached. Resets in 1h."\n})', None, None),
+    ],
+)  # fmt: skip
+def test_the_last_word_of_a_wrapper_is_read_and_source_is_not(text, exit_code, expected):
+    assert kind(text, exit_code=exit_code) == expected
+
+
+def test_a_marked_error_above_a_list_of_tasks_is_the_last_word():
+    tasks = (
+        " Todo  1/3 completed (ctrl+t to toggle)\n\n"
+        " ✓ Read the plan: the pages that a user sees first, and those that he sees last,\n"
+        "   with all that they show\n ☐ Write down what is missing in the plan of the pages\n"
+    )
+    said = outcome(f"✕ [API Error: Your quota will reset after 2h30m.]\n\n{tasks}")
+    assert said.failure is not None
+    assert said.reset.seconds == 9000
+
+
+@pytest.mark.parametrize(
+    ("below", "seconds"),
+    [
+        ("X-RateLimit-Reset:     1783350000000 (2026-07-06T15:00:00Z)", 10_800),
+        ("[WARN] account=a cooldown until=2026-07-06T13:00:00Z tries=2", 3_600),
+    ],
+)
+def test_a_reset_under_a_key_below_an_error_belongs_to_it(below, seconds):
+    told = outcome(f"Error: 429 rate limit exceeded\n{below}")
+    assert told.reset is not None
+    assert told.reset.seconds == seconds

@@ -34,6 +34,8 @@ _USED_UP = re.compile(
     r"|x-codex-(?:primary|secondary)-used-percent['\"]?\s?[:=]\s?['\"]?100)\b",
     re.IGNORECASE,
 )
+# 1791072000000 (2026-10-04T00:00:00Z): what follows is a remark
+_REMARK = re.compile(r" [ (]")
 _NEAR = 40
 _EPOCH = re.compile(r"\b[12]\d{9}\b")
 
@@ -80,7 +82,7 @@ def _header_lines(lines: Sequence[str]) -> dict[str, str]:
     for index, line in enumerate(lines):
         match = _HEADER.match(line)
         if match and _HEADER_NAMES.match(match["name"]):
-            value = match["value"].split("  ")[0]  # what follows is a remark
+            value = _REMARK.split(match["value"])[0]
             found[match["name"].lower()] = value.strip(" \t\r,'\"")
         elif inline := _INLINE.search(line[:2000]):
             found[inline["name"].lower()] = inline["value"]

@@ -64,9 +64,13 @@ _UNSPECIFIC = (400, 403)
 # ──────⏎> go on⏎──────: the box that a user types into
 _RULE = re.compile(r"\s{0,8}[─━]{8,}\s*$")
 _INPUT = re.compile(r"\s{0,8}[>❯›](?:\s|$)")
+# Tasks  8/10 completed: the indented lines below it are their list
+_TASKS = re.compile(r"\s{0,4}(?:todos?|tasks?)\W{1,4}\d{1,3}/\d{1,3}\b", re.IGNORECASE)
 # error: api_error: a code that says no more than that something failed
 _MERE_CODE = re.compile(r"\W{0,12}(?:\w{1,20} )?error:\s?(?:api|unknown)_error\W*$", re.IGNORECASE)
 _RETRY_DELAY = re.compile(r"\bretry_?delay\b", re.IGNORECASE)
+# cooldown until=2026-07-06T12:00:00Z
+_UNTIL = re.compile(r"(?<![\w.])(?:until|retry_after|resets?_at)=(?=\d{4}-)")
 # RateLimitError: …: the name of the error says it, whatever the message says
 _LIMIT_CLASS = re.compile(
     r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|RESOURCE_EXHAUSTED"
@@ -103,7 +107,8 @@ class LastError:
         is_error: Whether an error introduced it.
         status: The HTTP status beside it.
         line: Where it begins.
-        is_last: Whether nothing but advice stands below it.
+        is_last: Whether it is a banner, or marked as a terminal program marks its own errors, and
+            nothing but advice stands below it.
     """
 
     judgement: Judgement
@@ -152,7 +157,8 @@ def last_error(
             allowed = PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
-            said = replace(text.in_more_words(said, context), is_last=after[end] == 0)
+            is_last = after[end] == 0 and (not said.is_error or _MARK.match(line) is not None)
+            said = replace(text.in_more_words(said, context), is_last=is_last)
             return text.with_reset_near(said, index, context)
     return None
 
@@ -239,7 +245,7 @@ class _Text:
         for below in range(index + 1, min(len(self.lines), index + _NEAR_BELOW)):
             # retry_delay {⏎ seconds: 36: as protocol buffers are printed
             line = "\n".join(self.lines[below : below + 2])
-            delay = _RETRY_DELAY.search(line[:2000])
+            delay = _RETRY_DELAY.search(line[:2000]) or _UNTIL.search(line[:2000])
             line = line[delay.start() :] if delay else line
             is_answer = is_answer or prose_words(self.lines[below]) > _ANSWER
             if not delay and (is_answer or not _RESET_LINE.match(line)):
@@ -271,8 +277,10 @@ class _Text:
                 is_error, text, status = True, spoken.whole, status or bare_status
                 fields = _body(message) if "{" in message else None
                 judgement = judge(text, context, is_error=True, fields=fields)
-        if judgement is None and is_error and status is not None:
+        code = _BARE_CODE.match(text)  # rate_limit retry_after=…: a reason in one word
+        if judgement is None and is_error and (code or status is not None):
             codes = () if fields is None else read_body(fields).codes
+            codes = (*codes, code[0].lower()) if code else codes
             judgement = judge_status(status, text, context, codes=codes, fields=fields)
         if judgement is None and is_error:
             judgement = judge_unknown(text, context)
@@ -455,16 +463,17 @@ def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
 def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
     """For each line, whether it may follow a banner: advice, also as an item of a list."""
     found: list[bool] = []
-    is_headed = is_typed = False
+    is_headed = is_typed = is_task = False
     above = ""
     for line, is_echoed in zip(lines, echoed, strict=True):
         # What the user types into the box of a terminal program answers nothing.
         is_typed = _RULE.match(line) is None and (
             is_typed or (_RULE.match(above) is not None and _INPUT.match(line) is not None)
         )
+        is_task = _TASKS.match(line) is not None or (is_task and not line[:1].strip())
         is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• ", "✔ "))
         is_advice = is_frame(line) or (is_trailer(line) and (is_item or not is_echoed))
-        found.append(is_typed or is_advice)
+        found.append(is_typed or is_task or is_advice)
         # 8 tasks (7 done, 1 in progress, 0 open): the list of them follows
         is_headed = is_advice and (is_item or line.rstrip().endswith((":", " open)")))
         above = line

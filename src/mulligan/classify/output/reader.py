@@ -372,7 +372,7 @@ def _from_text(
         role=Role.FAILED, text=said.text, source=source, status=said.status, is_event=False
     )
     found = _outcome(_completed(said.judgement, streams, context), heard, context)
-    is_plain = not said.is_error and said.judgement.begin < _LEAD and found.reset is not None
+    is_plain = said.judgement.begin < _LEAD and found.reset is not None
     return replace(found, is_last_word=said.is_last and is_plain)
 
 
@@ -394,10 +394,13 @@ def _from_objects(
 ) -> Outcome | None:
     """What objects of an unknown shape say about a failure.
 
-    Where the exit code does not tell of one, only the last object counts, and none among prose.
+    Where the exit code does not tell of one, only the last object counts, and only at the end
+    of what is no document.
     """
     for stream in reversed(streams):
-        if not has_failed and any(map(prose_words, stream.lines)):
+        prose = [*map(prose_words, stream.lines)]
+        is_end = not any(prose[len(prose) - stream.lines_below :])
+        if not (has_failed or (is_end and sum(prose) <= _PROSE_AROUND_A_BODY)):
             continue
         for data in reversed(stream.objects if has_failed else stream.objects[-1:]):
             lines = failure_lines(data)

@@ -124,7 +124,9 @@ _CODE = re.compile(
     r"\s{0,40}(?:(?!export [A-Z_\d]{1,60}=)(?:def|fn|func|function|class|async def|async function"
     r"|import|export|const|let|var|return|throw|raise|elif|impl|pub|struct|interface|public|private"
     r"|protected)\s(?=[^\n]{0,200}[(){}=;\[\"'])[\w(*{'\"\[$]"
-    r"|(?:expect|assert\w{0,20}!?|it|test|describe|console\.\w{1,10})\("
+    r"|(?:expect|assert\w{0,20}!?|it|test|describe|print(?:ln!?|f)?|console\.\w{1,10})\("
+    r"|(?:from [\w.]{1,80} )?import [\w.*]{1,80}(?:(?: as |, )\w{1,80}){0,12},?\s*$"
+    r"|[a-z_]\w{0,40}(?:\.\w{1,40}){1,4}\([^()\n]{0,200}[,{(\[]\s*$"  # its arguments stand below
     # if [ -z "$KEY" ]; then   echo '{"type": …'   fi: a shell's
     r"|(?:(?:el)?if|while) \[|(?:fi|done|esac|then|else)\s*$|(?:echo|printf) [\"']|exit \d\s*$"
     r"|(?:if|for|while|switch|catch) \(|#\[\w|@\w[\w.]{0,60}(?:\(|$)"
@@ -208,7 +210,7 @@ _SURVIVED = re.compile(
     r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$|\[SUCCESS\]"
     r"|\b(?:request|call|job|task|run|build|upload|sync|retry) (?:has )?"
     r"(?:succeeded|passed|finished)\b|\bBUILD SUCCESS"
-    r"|\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
+    r"|(?<!failed with )\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
     r"|\bcontinuing (?:without|with|past)\b"
     r"|\bassertions passed|\bcompleted successfully|\bfinished successfully"
     r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed|lowered|moved"

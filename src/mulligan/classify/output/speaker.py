@@ -77,7 +77,8 @@ _STATUS = re.compile(
     # 503 ("Service Unavailable") errors are …: a page about them
     r"(?P<status>[1-5]\d\d)(?!\s*\([^()\n]{1,40}\)\s(?:errors?|responses?)\b)"
     r"(?:(?:: [A-Z][\w ]{2,40})?[\])]\s*[·:-]?\s*(?=\S)"
-    r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
+    r"|\s+(?=[A-Z{<(\[\"'\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
+    r"|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|\s\|\s(?=(?:\w{1,20}=)?\{)|, body:\s+|\s*$|\s*(?=</))"
     r"|HTTP/\d(?:\.\d)? (?P<headed>[1-5]\d\d) (?=[a-z][a-z0-9-]{1,40}:\s)"  # its headers follow
 )
@@ -86,7 +87,8 @@ _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
 _LOGFMT = re.compile(
     r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b|\brawError=\S"
     r"|^\[[\w./:@-]{2,40}\] [^\n=\"']{0,200}\berror=\S"  # [gateway] run ended: error=…
-    r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$|\s(?:error|err|reason)=[a-z]{2,20}(?:_[a-z]{2,20}){1,4}\s*$"
+    r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$|\s(?:error|err|reason)=[a-z]{2,20}(?:_[a-z]{2,20}){1,4}"
+    r"(?=\s*$|\s(?:retry|resets?)_)"
     r"|^(?:\w{1,30}=(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|[^\s=]{1,80})\s+){0,8}"
     r"(?:detail|reason|error|err)=\"[^\"\n]{8,400}\"\s*$"  # nothing but keys with values
 )

@@ -69,6 +69,7 @@ class Stream:
         agent: Who gave itself away.
         record: The record of a log that `lines` were taken from, if they were.
         objects: The last objects of an unknown shape.
+        lines_below: How many lines stand below the last of them.
     """
 
     evidence: tuple[Evidence, ...]
@@ -76,6 +77,7 @@ class Stream:
     agent: str = ""
     record: object = None
     objects: tuple[object, ...] = ()
+    lines_below: int = 0
 
 
 def split_stream(text: str) -> Stream:
@@ -85,14 +87,14 @@ def split_stream(text: str) -> Stream:
     lines: deque[str] = deque(maxlen=_LINES)
     record: tuple[list[str], object] = ([], None)
     objects: deque[object] = deque(maxlen=_OBJECTS)
-    above, in_fence, count = "", False, 0
+    above, in_fence, count, below = "", False, 0, 0
     plain = unwrapped(text)
     # Output that broke off in the middle of a block hides nothing below the opening.
     fences = sum(map(is_fence, plain.split("\n"))) // 2 * 2
     for piece in pieces(plain):
         if isinstance(piece, Line):
             lines.append(piece.text)
-            count += 1
+            count, below = count + 1, below + 1
             if fences and is_fence(piece.text):
                 in_fence, fences = not in_fence, fences - 1
             above = piece.text.strip() or above
@@ -116,13 +118,15 @@ def split_stream(text: str) -> Stream:
             objects.clear()  # a log has an order of its own
         elif not in_fence:
             objects.append(data)
+            below = 0
     if not any(map(str.strip, lines)):
         # A log in JSON, and nothing else; in any other text it is shown, not said.
         lines.extend(record[0])
     else:
         record = ([], None)
     placed = _placed(evidence, lines, max(0, count - len(lines)))
-    return Stream(placed, tuple(lines), agent, record[1], tuple(objects))
+    below = min(below, len(lines))
+    return Stream(placed, tuple(lines), agent, record[1], tuple(objects), below)
 
 
 def _placed(
