@@ -387,3 +387,32 @@ def test_a_reset_under_a_key_below_an_error_belongs_to_it(below, seconds):
     told = outcome(f"Error: 429 rate limit exceeded\n{below}")
     assert told.reset is not None
     assert told.reset.seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The corner of the program's own word stands in the column of the tool's answer.
+        (("● Write(pages/users.js)\n  ⎿  Wrote 9 lines to pages/users.js\n     class Users {\n"
+          "         list() {\n     … +5 lines (ctrl+r to expand)\n"
+          "  ⎿  Claude usage limit reached. Your limit will reset at 5pm (UTC).\n"), ("quota", 18_000)),
+        # A list of strings, as a program prints the last lines of its log.
+        (('  "12:00:01 [error] RESOURCE_EXHAUSTED (code 429): try again in 30s",\n'
+          '  "12:00:02 [info] Retrying in 1s. RESOURCE_EXHAUSTED (code 429)",\n'
+          '  "12:00:04 [error] RESOURCE_EXHAUSTED (code 429): try again in 40s",'), ("rate_limit", 40)),
+        ('{"step":"send","result":"error","reason":"rate_limit"}', ("rate_limit", None)),
+        ('{"step":"send","result":"the error was a rate_limit, and is fixed"}', (None, None)),
+        # A server that answers 500 tells what another one answered.
+        (('{"level":"error","msg":"no quota: error, status code: 429, message: You exceeded your '
+          'current quota, check your billing details","status_code":500,"url":"/run"}'), ("billing", None)),
+        ('[error] Got {:ok, %{status: 429, headers: %{"retry-after" => ["4"]}, body: "slow down"}}', ("rate_limit", 4)),
+        ('ERROR: POST /chat\n\nCaused by:\n    0: 403 Forbidden: {"message":"You\'ve reached your daily limit"}\n'
+         "    1: Invalid status code: 403", ("quota", None)),
+        ("API Error: Request rejected (429) · Due to suspicious activity, try again in 1m 4s", ("rate_limit", 64)),
+        ("API Error: Request rejected (403) · Due to suspicious activity, try again later", ("content_policy", None)),
+        ("say: >-\n  Sorry, that failed: Error code: 429 -\n  {'error': {'message': 'You exceeded your\n"
+         "  quota', 'type': 'insufficient_quota', 'param': None}}", ("billing", None)),
+    ],
+)  # fmt: skip
+def test_rounds_of_november_are_read(text, expected):
+    assert (kind(text), reset(text)) == expected

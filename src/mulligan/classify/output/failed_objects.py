@@ -28,7 +28,18 @@ _STATES = frozenset(
 )
 # What an object is called says less than its state: it must end in the word.
 _NAMES = frozenset(
-    ("type", "kind", "event", "level", "lvl", "levelname", "log.level", "severity", "name")
+    (
+        "type",
+        "kind",
+        "event",
+        "level",
+        "lvl",
+        "levelname",
+        "log.level",
+        "severity",
+        "name",
+        "result",
+    )
 )
 _BAD = re.compile(
     r"(?<!no )(?<!0 )(?<!without )(?<![a-z])"
@@ -44,6 +55,7 @@ _ASKED = re.compile(
     r"|diff|patch|files?|contents|body_html|snippet|sample|tests?|role)",
     re.IGNORECASE,
 )
+_REASONS = ("reason", "code", "error")
 _DEEPEST = 6
 _MOST_NODES = 400
 _LONGEST_VALUE = 4000
@@ -63,7 +75,9 @@ def failure_lines(data: object) -> list[str]:
             if any(_ASKED.fullmatch(str(key)) for key in node):
                 continue
             if _says_failed(node):
-                return list(_lines(node))
+                # {"result": "error", "reason": "rate_limit"}: a reason in one word
+                words = [node[key] for key in _REASONS if isinstance(node.get(key), str)]
+                return list(_lines(node)) or [str(word) for word in words]
         inner = list(node.values() if isinstance(node, Mapping) else node)[:64]
         stack.extend((one, depth + 1) for one in reversed(inner))
     return []

@@ -22,9 +22,9 @@ _HEADER = re.compile(
 _HEADER_NAMES = re.compile(
     r"retry-after(?:-ms)?$|(?:x-|anthropic-)?ratelimit|x-codex-", re.IGNORECASE
 )
-# headers: { 'retry-after': '18', …
+# headers: { 'retry-after': '18', …   %{"retry-after" => ["4"], …
 _INLINE = re.compile(
-    r"[{,]\s{0,4}['\"](?P<name>retry-after(?:-ms)?)['\"]\s?:\s?['\"]?(?P<value>[^'\",}\n]{1,40})",
+    r"[{,]\s{0,4}['\"](?P<name>retry-after(?:-ms)?)['\"]\s?(?::|=>)\s?\[?['\"]?(?P<value>[^'\",}\n]{1,40})",
     re.IGNORECASE,
 )
 # "X-RateLimit-Reset" => array:1 [ …: headers that a debugger dumped.

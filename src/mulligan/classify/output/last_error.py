@@ -203,7 +203,7 @@ class _Text:
             is_same = other.status in (None, said.status) and (other.is_error or is_stated)
             has_room = with_status(other.judgement, said.status) is other.judgement
             if is_same and has_room and other.judgement.by_status is None:
-                return other
+                return other.resetting(said.judgement.reset or other.judgement.reset)
         return said
 
     def with_reset_near(self, said: LastError, index: int, context: ReadingContext) -> LastError:

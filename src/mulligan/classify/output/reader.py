@@ -428,9 +428,10 @@ def _completed(
         return judgement
     bodies = [one for stream in streams for one in stream.evidence if not one.is_event]
     said = [judged(one, context) for one in bodies[-_BODIES:] if one.role is Role.FAILED]
-    others = [one for one in reversed(said) if one is not None and one.means in LIMITS]
-    if is_bare and others:
+    others = [one for one in reversed(said) if one is not None]
+    if is_bare and others and (judgement.means in LIMITS or others[0].means in LIMITS):
         return others[0]
+    others = [one for one in others if one.means in LIMITS]
     banners = (last_error(stream.lines, context, has_failed=True) for stream in streams)
     others += [one.judgement for one in banners if one and one.judgement.means in LIMITS]
     resets = [one.reset for one in others]

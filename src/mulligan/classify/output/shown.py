@@ -347,6 +347,7 @@ class _Reader:
             self._under_tool, self._corner = True, None
         elif head.strip() and (is_apart or is_next or not _UNDER_TOOL.match(head)):
             self._under_tool = False
+        self._in_code = self._in_code and not is_apart
 
 
 def is_code(line: str) -> bool:

@@ -25,7 +25,7 @@ _STAMP = re.compile(
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
-    r"|\d{1,2}: (?=\D)|\[\d{1,3}\] => "  # a chain of causes; PHP
+    r"|\d{1,2}: (?=\D|[45]\d\d [A-Z])|\[\d{1,3}\] => "  # a chain of causes; PHP
     r"|\w{1,40}(?:::\w{1,40}){1,6}:\s+"  # a module in Rust
     # worker-3: a name with digits or punctuation, in front of a sentence
     r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+"

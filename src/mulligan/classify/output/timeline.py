@@ -32,7 +32,7 @@ from .meaning import (
     with_status,
 )
 from .shown import is_code, is_fence
-from .speaker import read_line
+from .speaker import read_line, status_anywhere
 from .unwrap import ONE_STRING, unwrapped
 
 if TYPE_CHECKING:
@@ -248,6 +248,8 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     asked = replace(context, is_weak=True, is_over=True)
     found = judge(text, asked, is_error=True, fields=evidence.fields)
     status = evidence.status or read_line(evidence.text[:400]).status
+    if status is not None and status >= 500:  # it may tell what another server answered
+        status = status_anywhere(evidence.text) or status
     if found is not None and isinstance(found.means, Kind):
         return _as_said_last(with_status(found, status), evidence.text, context)
     reset = reset_in_fields(evidence.fields, now=context.now)

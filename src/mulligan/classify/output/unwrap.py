@@ -30,6 +30,7 @@ _FRAGMENT = re.compile(
     r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type|message): )"
 )
 _STAMP = re.compile(STAMP)
+_LISTED_STRING = re.compile(r"\s{0,16}\"[^\n]{2,4000}\",?\s*")  # the lines of a log, in a list
 _LISTED_STAMP = re.compile(rf"- (?:{STAMP}|\[(?i:{LEVEL})\])")
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
@@ -120,6 +121,8 @@ def _without_prefix(text: str) -> str:
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > 1 and all(map(_LISTED_STAMP.match, lines)):
         return "\n".join(line.removeprefix("- ") for line in lines)
+    if len(lines) > 1 and all(map(_LISTED_STRING.fullmatch, lines)):
+        return "\n".join(_without_quotes(line.strip().rstrip(",")) for line in lines)
     found = _PREFIX.match(lines[0]) if len(lines) > 2 else None
     if found is None or not all(line.startswith(found[0]) for line in lines):
         return text
