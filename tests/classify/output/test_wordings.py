@@ -406,12 +406,12 @@ def test_a_reset_under_a_key_below_an_error_belongs_to_it(below, seconds):
         (('{"level":"error","msg":"no quota: error, status code: 429, message: You exceeded your '
           'current quota, check your billing details","status_code":500,"url":"/run"}'), ("billing", None)),
         ('[error] Got {:ok, %{status: 429, headers: %{"retry-after" => ["4"]}, body: "slow down"}}', ("rate_limit", 4)),
-        ('ERROR: POST /chat\n\nCaused by:\n    0: 403 Forbidden: {"message":"You\'ve reached your daily limit"}\n'
-         "    1: Invalid status code: 403", ("quota", None)),
+        (('ERROR: POST /chat\n\nCaused by:\n    0: 403 Forbidden: {"message":"You\'ve reached your daily limit"}\n'
+         "    1: Invalid status code: 403"), ("quota", None)),
         ("API Error: Request rejected (429) · Due to suspicious activity, try again in 1m 4s", ("rate_limit", 64)),
         ("API Error: Request rejected (403) · Due to suspicious activity, try again later", ("content_policy", None)),
-        ("say: >-\n  Sorry, that failed: Error code: 429 -\n  {'error': {'message': 'You exceeded your\n"
-         "  quota', 'type': 'insufficient_quota', 'param': None}}", ("billing", None)),
+        (("say: >-\n  Sorry, that failed: Error code: 429 -\n  {'error': {'message': 'You exceeded your\n"
+         "  quota', 'type': 'insufficient_quota', 'param': None}}"), ("billing", None)),
     ],
 )  # fmt: skip
 def test_rounds_of_november_are_read(text, expected):
