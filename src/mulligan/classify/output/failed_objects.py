@@ -52,9 +52,14 @@ _BAD_NAME = re.compile(
 )
 _ASKED = re.compile(
     r"(?:tool|tool_\w{1,20}|toolName|toolCallId|command|cmd|args|arguments|prompt|input|query|question"
-    r"|diff|patch|files?|contents|body_html|snippet|sample|tests?|role)",
+    r"|answer|diff|patch|files?|contents|body_html|snippet|sample|tests?)",
     re.IGNORECASE,
 )
+# What a program found wrong with other things, not with itself.
+_FINDINGS = re.compile(
+    r"findings|issues|problems|diagnostics|annotations|violations|runs|test_?results", re.IGNORECASE
+)
+_OTHERS = ("user", "tool", "system")
 _REASONS = ("reason", "code", "error")
 _DEEPEST = 6
 _MOST_NODES = 400
@@ -72,13 +77,14 @@ def failure_lines(data: object) -> list[str]:
         if depth > _DEEPEST or not isinstance(node, Mapping | list):
             continue
         if isinstance(node, Mapping):
-            if any(_ASKED.fullmatch(str(key)) for key in node):
+            if any(_ASKED.fullmatch(str(key)) for key in node) or node.get("role") in _OTHERS:
                 continue
             if _says_failed(node):
                 # {"result": "error", "reason": "rate_limit"}: a reason in one word
                 words = [node[key] for key in _REASONS if isinstance(node.get(key), str)]
                 return list(_lines(node)) or [str(word) for word in words]
-        inner = list(node.values() if isinstance(node, Mapping) else node)[:64]
+            node = [one for key, one in node.items() if not _FINDINGS.fullmatch(str(key))]
+        inner = node[:64]
         stack.extend((one, depth + 1) for one in reversed(inner))
     return []
 

@@ -17,7 +17,16 @@ from ..pattern_packs import Meaning
 from ..times.plain_text import one_line
 from .last_error import goes_on, tries_again
 from .meaning import LIMITS, Judgement, judge, judge_status, judge_stems
-from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
+from .shown import (
+    is_code,
+    is_frame,
+    is_survival,
+    is_test_report,
+    is_trailer,
+    prose_words,
+    shown,
+    without_history,
+)
 from .speaker import status_anywhere
 from .talk import is_person
 
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
     from ..times.server_formats import ResetTime
     from .meaning import ReadingContext
 
-__all__ = ("error_lines", "guess", "says_failed", "titled_limit")
+__all__ = ("error_lines", "guess", "last_words", "says_failed", "titled_limit")
 
 # A program says near its end why it failed.
 _LINES = 40
@@ -43,6 +52,11 @@ _SETTING = re.compile(
 )
 # File "agent.py", line 7, in run   self._throttle(call): a place in code says nothing
 _CODE = re.compile(r"\s{0,40}(?:File \"|(?:await |return )?[\w.]{1,80}\([^()\n]{0,80}\)\s*$)")
+# detected "rate limit" in output   msgid "Rate limit exceeded": words that are quoted
+_MENTION = re.compile(
+    r"\s{0,8}msg(?:id|str)\b"
+    r"|[^\n]{0,80}\b(?:detect\w{0,3}|match\w{0,3}|contain\w{0,3}|found|saw) [\"'`]"
+)
 # tests/429_quota.json:4   7710af2... feat: wait for the quota: names of files, titles of commits
 _NAME = re.compile(
     r"(?<!\S)(?=\S{0,200}[._-])[\w.~@-]{0,80}/[\w./@-]{1,200}"
@@ -83,6 +97,12 @@ def says_failed(lines: Sequence[str]) -> bool:
     return int(codes[-1]) != 0 if codes else is_titled
 
 
+def last_words(lines: Sequence[str]) -> list[str]:
+    """Those of `lines` that may say why a run failed; none if a test runner says it."""
+    last = [line for line in lines if line.strip()][-_LINES:]
+    return [] if any(map(is_test_report, last)) else without_history(lines)
+
+
 def error_lines(lines: Sequence[str]) -> list[str]:
     """The last of `lines` that are not shown, if machines wrote an error there; else none."""
     # Line ends in a string that was printed with its escapes are line ends.
@@ -91,7 +111,7 @@ def error_lines(lines: Sequence[str]) -> list[str]:
     if is_over or any(is_survival(part) or is_code(part) for part in parts[-_LINES:]):
         return []
     heard = [part for part, is_shown in zip(parts, shown(parts), strict=True) if not is_shown]
-    last = heard[-_LINES:]
+    last = [] if any(map(is_test_report, parts[-_LINES:])) else heard[-_LINES:]
     marks = [_MACHINE.search(line) for line in last]
     if 2 * len(heard) < len(parts) or not any(marks):
         return []
@@ -119,14 +139,18 @@ def titled_limit(lines: Sequence[str], context: ReadingContext) -> tuple[Judgeme
 def guess(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str] | None:
     """What the last of `lines` with a known stem means, with that line; None if none has one."""
     last = [line[:_LONGEST] for line in lines if line.strip()][-_LINES:]
-    if any(map(is_test_report, last)):
-        return None
     for index in range(len(last) - 1, -1, -1):
         line = last[index]
         if is_survival(line):
             return None
         is_source = index > 0 and last[index - 1].lstrip().startswith('File "')
-        if is_source or is_frame(line) or _CODE.match(line) or _SETTING.match(line):
+        if (
+            is_source
+            or is_frame(line)
+            or _CODE.match(line)
+            or _SETTING.match(line)
+            or _MENTION.match(line)
+        ):
             continue
         near = [
             "\n".join(last[index : index + _NEAR]),

@@ -161,7 +161,7 @@ def judge_stems(text: str, context: ReadingContext, near: Sequence[str] = ()) ->
     """
     for pack, entry in context.entries:
         found = entry.match.search(text) if entry.voice is Voice.GUESS else None
-        if found is None:
+        if found is None or (entry.means in LIMITS and _NOT_MET.search(text)):
             continue
         may_reset = entry.means not in NO_WAIT
         resets = map(context.reset_in, (near or (text,)) if may_reset else ())
@@ -196,17 +196,28 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
             found = None if is_ahead or is_inside_quotes(head, start) else found
     else:
         found = entry.match.match(text)
-    is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
-    return None if is_foreign else found
+    if found is not None and entry.means in LIMITS:
+        is_foreign = entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
+        if is_foreign or _NOT_MET.search(text, found.start(), found.end() + _A_WORD):
+            return None
+    return found
 
 
 _HARMLESS = (Meaning.NOT_FAILURE, Meaning.WORK_LEFT)
 # Limits of other worlds.
 _FOREIGN = re.compile(
     r"\b(?:speed|velocity|weight|age|storage|disk|upload|character|execution|turn|step|iteration"
-    r"|recursion|depth|budget|time|memory|size|line) limit\b",
+    r"|recursion|depth|budget|time|memory|heap|stack|size|line) limit\b",
     re.IGNORECASE,
 )
+# usage limit almost reached   rate limit not exceeded   rate_limit_exceeded: false
+_NOT_MET = re.compile(
+    r"\b(?:almost|nearly|not|never|not yet) (?:been )?(?:reached|exceeded|exhausted|hit|met)\b"
+    r"|(?:reached|exceeded|exhausted|hit|met|limited|overloaded)['\"]?\s?[:=]\s?"
+    r"(?:no|false|0|none|null)\b",
+    re.IGNORECASE,
+)
+_A_WORD = 8
 _QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
 _SENTENCE = re.compile(r"[.!?]\s+\S")

@@ -22,7 +22,7 @@ from ..times.server_formats import ResetTime
 from .evidence import Evidence, Role
 from .failed_objects import failure_lines
 from .failure_score import READS_FAILED, READS_HARMLESS, failure_score
-from .guess import error_lines, guess, says_failed, titled_limit
+from .guess import error_lines, guess, last_words, says_failed, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import goes_on, last_error, tries_again
 from .meaning import (
@@ -33,15 +33,7 @@ from .meaning import (
     limited_model,
     reach_in_words,
 )
-from .shown import (
-    is_code,
-    is_fence,
-    is_survival,
-    is_trailer,
-    outside,
-    prose_words,
-    shown,
-)
+from .shown import is_code, is_fence, is_survival, is_trailer, outside, prose_words, shown
 from .speaker import read_line
 from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
@@ -208,7 +200,7 @@ def _guessed(
     """What the last words of a run that failed hint at, where no rule knows them."""
     words = found.message.split("\n") if found.is_structured else []
     for lines in (words, streams[1].lines, streams[0].lines):
-        ends = lines if has_failed else error_lines(lines)
+        ends = last_words(lines) if has_failed else error_lines(lines)
         if (guessed := guess(ends, context) or titled_limit(lines, context)) is not None:
             judgement, line = guessed
             heard = Evidence(

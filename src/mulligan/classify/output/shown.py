@@ -24,6 +24,7 @@ __all__ = (
     "outside",
     "prose_words",
     "shown",
+    "without_history",
 )
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
@@ -35,10 +36,16 @@ _DIFF = re.compile(
 _DIFF_LINE = re.compile(
     r"[+\- @\\]|$|index |similarity |rename |new file|deleted file|Author: |Date: |Merge: "
 )
-# ## [1.4.0] - 2026-07-06   v1.4.0   ### Fixed: what stands in the list below is told of a release
+# ## [1.4.0] - 2026-07-06   v1.4.0   ### Fixed: what stands in the list below is told of a release;
+# en: the texts of a language
 _RELEASE = re.compile(
     r"\s{0,3}(?:#{1,4}\s|v?\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\s[-—(]|\s*$)|change ?log\b"
-    r"|what's new\b)",
+    r"|what's new\b|[a-z]{2}(?:[-_][a-z]{2})?:\s*$)",
+    re.IGNORECASE,
+)
+_HISTORY = re.compile(
+    r"\s{0,3}(?:#{1,4}\s)?(?:\[?v?\d{1,4}\.\d{1,4}(?:\.\d{1,4})?\]?(?:\s[-—(]|\s*$)|change ?log\b"
+    r"|what's new\b|(?:added|changed|fixed|removed)\s*$|[a-z]{2}(?:[-_][a-z]{2})?:\s*$)",
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"\s{0,8}(?:[*•+-]|\d{1,2}\.)\s|\s{2,}\S|\s*$")
@@ -232,7 +239,12 @@ _TEST_REPORT = re.compile(
     r"|\d{1,6} (?:failing|tests? failed)\b|\d{1,6} (?:failed|passed)(?: \([\d.]{1,8}m?s?\))?$"
     r"|error TS\d{4}|error\[E\d{4}\]|[\w./-]{1,160}\.\w{1,5}(?::\d{1,6}){2}:? (?:error|warning)\b"
     r"|[\w./\\-]{1,160}\.\w{1,5}\(\d{1,6},\d{1,6}\): error|✖ \d{1,6} problems?"
-    r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b)",
+    r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b"
+    # PHPUnit, RSpec, Vitest, dotnet, Maven, mypy, golint
+    r"|There (?:was|were) \d{1,6} (?:failures?|errors?):|Failed asserting that\b"
+    r"|Failures?(?:/Error)?:|[\w./-]{1,160}\.(?:py|go):\d{1,6}:"
+    r"|❯ \S{1,160}\.\w{1,6} \(\d|[×→] [^\n]{1,160}(?: \d{1,7}m?s$|\bto (?:be|equal)\b)"
+    r"|Failed [\w.]{1,160} \[\d|\[ERROR\]\s{1,8}\w{1,80}\.\w{1,80}:\d)",
     re.IGNORECASE,
 )
 # A word of prose, no part of a path, an id or an expression. Chinese and Japanese have no blanks:
@@ -255,6 +267,19 @@ def shown(lines: Iterable[str]) -> list[bool]:
         reader.is_shown(head) or (one is not None and one[0] in lists)
         for head, one in zip(heads, listed, strict=True)
     ]
+
+
+def without_history(lines: Sequence[str]) -> list[str]:
+    """Those of `lines` that stand in no diff, commit, changelog or file of a language."""
+    reader, is_release, found = _Reader([]), False, []
+    for line in lines:
+        reader.is_shown(line[:512])
+        is_release = _HISTORY.match(line[:80]) is not None or (
+            is_release and _ITEM.match(line[:80]) is not None
+        )
+        if not (reader.is_in_diff or is_release):
+            found.append(line)
+    return found
 
 
 def outside(lines: Sequence[str]) -> list[str]:
@@ -309,6 +334,11 @@ class _Reader:
             return self._is_quoted
         is_inside = self._in_diff or self._in_shell or self._in_release or self._in_code
         return is_inside or _SHOWN_LINE.match(head) is not None or is_test_report(head)
+
+    @property
+    def is_in_diff(self) -> bool:
+        """Whether the last line belongs to a diff, or to a commit with its message."""
+        return self._in_diff
 
     @property
     def is_inside(self) -> bool:

@@ -69,6 +69,8 @@ def _conversation(event: Event) -> Evidence | None:
     """A message of a transcript: what was said, not what happened."""
     if event.get("role") in ("user", "tool") or any(key in event for key in _TOOL_KEYS):
         return Evidence(role=Role.OTHER)
+    if event.get("stopReason") == "error":
+        return pi_message({"message": event})
     if event.get("role") == "assistant" and not event.get("error"):
         return Evidence(role=Role.WORK)
     return None
@@ -81,10 +83,15 @@ _FAILED = re.compile(
 )
 
 
+_FINISHED = re.compile(r"(?:agent|run|task|session|job|workflow)[._-](?:completed|succeeded)")
+
+
 def _unknown_event(event: Event) -> Evidence | None:
     kind = str(event.get("type") or event.get("event") or "")
     if _FAILED.fullmatch(kind) and "level" not in event:
         return ended(event, event, f"{kind[:40]} event", "", Role.FAILED)
+    if _FINISHED.fullmatch(kind) and not event.get("error"):
+        return Evidence(role=Role.DONE, source=f"{kind[:40]} event")
     if "retry" in kind:
         return progress(f"{kind[:40]} event", "")(event)
     work = ("assistant", "tool", "message", "text", "content", "step", "thinking")
