@@ -177,3 +177,40 @@ def test_hostile_text_is_guessed_in_linear_time(line):
         read(line * (size // len(line)))
         times.append(time.thread_time() - began)
     assert times[1] < 20 * max(times[0], 0.02)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[wrapper] detected "rate limit" in output, stopping',
+        "commit 7710af2b3c\nAuthor: A <a@example.com>\n\n    fix: rate limit reached, try again in 5m",
+        "## 1.2.3\n- Fixed: rate limit reached, try again in 5 minutes is retried now",
+        'msgid "Rate limit exceeded"\nmsgstr "Ratenlimit"',
+        'src/a.py:3: error: Name "rate_limit" is not defined',
+        "[ERROR]   LimitTest.quotaExceeded:12 expected: <429> but was: <200>",
+        "No rate limit errors found",
+        "quota: 0% used",
+        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+        "1) LimitTest::testRateLimit\nFailed asserting that rate limit reached.",
+        "❯ src/limit.test.ts (3 tests | 1 failed) 12ms\n   × throws on quota exceeded 4ms",
+        'en:\n  errors:\n    rate_limit: "Rate limit reached, try again later"',
+        "Usage limit almost reached (95%).",
+        "Error: usage limit not reached",
+        "Rate limit exceeded: no",
+        "rate_limited=false quota_exceeded=false",
+        '{"verdict":"pass","findings":[{"severity":"error","message":"Rate limit reached: not handled"}]}',
+        '{"type":"turn.error","message":"Rate limit reached"}\n{"type":"run.completed"}',
+    ],
+)
+def test_words_of_others_and_denials_are_no_limits(text):
+    for exit_code in (None, 0, 1):
+        failure = read(text, exit_code=exit_code).failure
+        assert failure is None or not failure.kind.is_limit
+
+
+def test_a_message_that_stopped_by_an_error_is_no_work():
+    event = '{"role":"assistant","stopReason":"error","errorMessage":"Rate limit reached"}'
+    for exit_code in (None, 0, 1):
+        failure = read(event, exit_code=exit_code).failure
+        assert failure is not None
+        assert failure.kind == "rate_limit"

@@ -329,23 +329,35 @@ def reach_in_words(judgement: Judgement, status: int | None, text: str) -> Reach
 
 #: A limit on the model that was asked, which the message does not name.
 THIS = "this model"
-_FAMILY = r"(?P<model>(?:claude[ -])?(?:opus|sonnet|haiku|fable)(?:[ -]\d[\d.]{0,5})?)"
+_FAMILY = r"(?P<model>(?:claude[ -])?(?:opus|sonnet|haiku|fable)(?:[ -]\d[\d.-]{0,5})?)"
 _MAKERS = r"claude|codex|deepseek|gemini|gemma|glm|gpt|grok|kimi|llama|mistral|o(?=\d)|qwen"
-_ID = rf"(?P<model>(?:{_MAKERS})-?\d[\w.-]{{0,60}}|(?:{_MAKERS})-[a-z][\w.-]{{0,60}})"
+# Programs and plans are called like models.
+_NO_MODEL = r"(?!\w{1,8}-(?:code|cli|max|plus|pro|team|free|enterprise|sdk)\b(?![\w.-]))"
+_ID = (
+    rf"(?:[\w.-]{{1,30}}/)?{_NO_MODEL}"
+    rf"(?P<model>(?:{_MAKERS})(?:[- ]?\d[\w.-]{{0,60}}|-[a-z][\w.-]{{0,60}})"
+    r"(?: (?:pro|flash|mini|sonnet|opus|haiku)\b)?)"
+)
+# Sonnet limit has 40% left: a model that may still be asked
+_HAS_MORE = r"(?!.{0,8}\d{1,3} ?%)"
 _WINDOW = r"(?:(?:\d{1,2}[- ]?hour|weekly|daily|monthly|session|usage|rate) ){0,2}"
 _LIMIT = r"(?:limit|quota|capacity)"
 
 #: How messages name it, each with an example.
 LIMITED_MODELS = (
-    (rf"\b{_FAMILY} {_WINDOW}{_LIMIT}\b", "You've hit your Opus limit · resets 3:45pm"),
+    (rf"\b{_FAMILY} {_WINDOW}{_LIMIT}\b{_HAS_MORE}", "You've hit your Opus limit · resets 3:45pm"),
     (rf"\b{_LIMIT} (?:for|on) (?:the )?{_FAMILY}\b", "You've hit your weekly limit for Opus"),
     (
-        rf"\b{_LIMIT} (?:(?:reached|exceeded) )?(?:for|on) (?:the )?(?:model )?['\"]?{_ID}",
+        rf"\b{_LIMIT} (?:(?:reached|exceeded) )?(?:for|on) (?:the )?(?:model )?['\"`]?{_ID}",
         "You've hit your usage limit for GPT-5.3-Codex-Spark. Switch to another model now",
     ),
     (
-        rf"\b{_ID} {_WINDOW}{_LIMIT}\b",
+        rf"\b{_ID} {_WINDOW}{_LIMIT}\b{_HAS_MORE}",
         "You have reached your daily gemini-2.5-pro quota limit",
+    ),
+    (
+        rf"\b{_ID}(?::\w{{1,12}})? (?:is|has been) (?:\w{{1,12}} )?(?:rate[- ]?limited|overloaded)",
+        "deepseek/deepseek-r1:free is temporarily rate-limited upstream. Please retry in 3 hours",
     ),
     (
         rf"\b{_LIMIT}\b.{{0,200}}?\bmodel['\"]?: ?['\"]?{_ID}",

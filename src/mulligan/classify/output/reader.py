@@ -64,7 +64,8 @@ class Outcome:
         is_done: Whether the program itself reported that it did well.
         confidence: LOW where the kind was guessed from the last words of a run that failed.
         is_work_left: Whether it did not fail, but says that it ended early because a limit is near.
-        is_last_word: Whether it is a banner that states a reset, with nothing but advice below it.
+        is_last_word: Whether it is a banner, or an error that the program marked, which states a
+            reset, with nothing but advice below it.
     """
 
     failure: Failure | None
