@@ -416,3 +416,19 @@ def test_a_reset_under_a_key_below_an_error_belongs_to_it(below, seconds):
 )  # fmt: skip
 def test_rounds_of_november_are_read(text, expected):
     assert (kind(text), reset(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[VERBOSE] queue: Throttled: another process is running already (1 process)", (None, None)),
+        (("# T8: an event without a status is detected.\nevent='{\"is_error\":true,\"result\":\"Overloaded\"}'\n"
+          'assert_eq "T8: overloaded detected as rate-limit" "0" "$rc"'), (None, None)),
+        (("7|claude|failed|claude failed: You've hit your limit · resets 3pm (UTC)|2026-07-06T09:00:00Z\n"
+          "8|claude|failed|claude failed: You've hit your limit · resets 5pm (UTC)|2026-07-06T12:00:00Z"), ("quota", 18_000)),
+        ("Error: Rate limit reached for m. Please try a\\\ngain in 30s. Need more?", ("rate_limit", 30)),
+        ("acme.APIError: APIError: AcmeException - [Errno -2] Name or service not known", ("network", None)),
+    ],
+)  # fmt: skip
+def test_the_last_rounds_of_november_are_read(text, expected):
+    assert (kind(text), reset(text)) == expected

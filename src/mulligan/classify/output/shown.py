@@ -136,6 +136,7 @@ _CODE = re.compile(
     r"|[a-z_]\w{0,40}(?:\.\w{1,40}){1,4}\([^()\n]{0,200}[,{(\[]\s*$"  # its arguments stand below
     # if [ -z "$KEY" ]; then   echo '{"type": …'   fi: a shell's
     r"|(?:(?:el)?if|while) \[|(?:fi|done|esac|then|else)\s*$|(?:echo|printf) [\"']|exit \d\s*$"
+    r"|assert\w{0,20} [\"']|[a-z_]\w{0,40}=['\"]{1,2}\{"
     r"|(?:if|for|while|switch|catch) \(|#\[\w|@\w[\w.]{0,60}(?:\(|$)"
     # svc.handle(ctx, body), unless it is a frame of a goroutine
     r"|(?!\S{0,80}(?:Error|Exception))[a-z_]\w{0,40}(?:\.\w{1,40}){1,4}"
@@ -377,7 +378,7 @@ class _Reader:
             self._under_tool, self._corner = True, None
         elif head.strip() and (is_apart or is_next or not _UNDER_TOOL.match(head)):
             self._under_tool = False
-        self._in_code = self._in_code and not is_apart
+        self._in_code = self._in_code and corner is None
 
 
 def is_code(line: str) -> bool:

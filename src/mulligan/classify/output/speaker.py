@@ -52,7 +52,7 @@ _TAG = re.compile(
     r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
     r"|cli|runner|worker[\w-]{0,8}"
     # [orchestrator] …: any name, but not an error code
-    r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
+    r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid|debug|trace|verbose))"
     r"(?:[a-z][\w./@-]{2,60}|run #?\d{1,5}|\d{4,20}))\]\s*:?\s+",
     re.IGNORECASE,
 )

@@ -37,7 +37,7 @@ _PERSON = re.compile(
     r"|between|yesterday|select|where|const|let|var|def|retry:|retrying|retried|will retry|retry in"
     r"|responses)(?!\w)"
     r"|^(?:if|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|(?-i:\b(?:DEBUG|TRACE)\b)|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|^@\w|\w=\w{1,60}\(|\(\)|\w\(\{"
+    r"|(?-i:\b(?:DEBUG|TRACE|VERBOSE)\b)|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|^@\w|\w=\w{1,60}\(|\(\)|\w\(\{"
     r"|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']|^\[(?![\s\w.:/-]{1,40}\] )",
     re.IGNORECASE,
 )

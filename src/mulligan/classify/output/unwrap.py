@@ -68,6 +68,7 @@ _WIDEST = 400
 _ELIDED = re.compile(r"(?:(?<=[{\[])|,)\s{0,4}(?:…|\.\.\.)(?=\s{0,4}[}\]])")
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
+_CUT_WORD = re.compile(r"(?<=\w)\\\n(?=[a-z])")  # Please try a\⏎gain: as an editor wraps
 # > [!WARNING]⏎> The engine was rate limited: a box in Markdown, not a quotation
 _CALLOUT = re.compile(
     r"^> \[!(?:WARNING|CAUTION|ERROR)\][ \t]*(?P<said>(?:\n>[^\n]*){1,40})", re.MULTILINE
@@ -83,7 +84,8 @@ _ITEM = re.compile(r"^\s{0,8}[-*•] (?=[^\n]{0,400}[{\[][\"'])")
 
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
-    plain = _with_lost_lines(_OVERWRITTEN.sub("\n", without_escapes(text)))
+    plain = _CUT_WORD.sub("", _OVERWRITTEN.sub("\n", without_escapes(text)))
+    plain = _with_lost_lines(plain)
     plain = _without_prefix(_without_box(_ELIDED.sub("", plain)))
     plain = _without_stamps(_without_quote_marks(plain))
     return _braced(_without_quotes(_without_report(plain)))

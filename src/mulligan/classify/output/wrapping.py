@@ -19,7 +19,7 @@ _BRACKETS = re.compile(r"\s{0,40}[\[\](){},;]{1,8}\s*")
 # Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …   last words: You …
 _BEGINS = re.compile(
     r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])"
-    rf"|{TIME}\s|\s{{0,16}}\w{{1,30}}=[\"']"
+    rf"|\s{{0,16}}\d{{1,9}}\||{TIME}\s|\s{{0,16}}\w{{1,30}}=[\"']"
     r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
 )
