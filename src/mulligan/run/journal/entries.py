@@ -347,6 +347,10 @@ def unpacked(body: str) -> JournalEntry:
     return step
 
 
+# Arithmetic with floats refuses larger integers; no count and no time is as large.
+_TOO_LARGE = 1e300
+
+
 @lru_cache(maxsize=32)
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
@@ -363,6 +367,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, list) and all(_fits(each, get_args(hint)[0]) for each in value)
     if origin is dict:
         return isinstance(value, dict)
-    if hint is float:
-        return type(value) in {float, int}
+    if type(value) is int and hint in {float, int}:
+        return abs(value) < _TOO_LARGE
     return value is None if hint is NoneType else type(value) is hint
