@@ -172,6 +172,8 @@ class AttemptEnd(NamedTuple):
         is_session_named: Whether it named its session itself.
         ending: Why the run ended without success, a value of `Ending`; empty if it did not, and in
             journals of before.
+        is_guess: Whether its kind is guessed from words that no pattern knows: other runs of the
+            account are not told of such a limit.
     """
 
     at: float
@@ -208,6 +210,7 @@ class AttemptEnd(NamedTuple):
     is_unreported: bool = False
     is_session_named: bool = False
     ending: str = ""
+    is_guess: bool = False
 
 
 class RunRescheduled(NamedTuple):
