@@ -197,7 +197,9 @@ def test_a_guess_is_called_one():
     assert (told["kind"], told["confidence"]) == ("quota", "low")
     shown = run("--exit-code", "1", words=words).stdout
     assert shown.startswith("kind      quota (a guess)\n")
-    assert "resumes the session once after a minute" in shown
+    assert "resumes the session once after a minute, then waits longer each time" in shown
+    stated = run("--exit-code", "1", words="the fair share is used up, back in 20 hours").stdout
+    assert "resumes the session once after a minute, then stops and says when: " in stated
     assert json.loads(run("--json", "--exit-code", "0", words=words).stdout)["kind"] is None
 
 

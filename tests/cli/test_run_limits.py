@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from math import inf
 from types import SimpleNamespace
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Hint
 from mulligan.run.agents.accounts import AgentAccount
+from mulligan.run.attempt.account_limits import LimitMet
 from mulligan.run.attempt.account_limits_client import RunLimits
 from mulligan.run.journal.store import RunStore
 from mulligan.stores.open import open_store
+from mulligan.stores.state_machine import Key
 
 ANN = AgentAccount("anthropic", "key of ann", "ANTHROPIC_API_KEY")
 BEN = AgentAccount("anthropic", "key of ben", "login in ~/.claude")
@@ -53,6 +56,27 @@ def test_the_table_names_provider_account_model_time_run_and_reason(store, mulli
     assert second.startswith("anthropic/opus  ANTHROPIC_API_KEY  ")
     assert second.endswith("claude b7      You've hit your Opus limit")
     assert store.scoped(ANN.secret)[:8] not in out
+
+
+@pytest.mark.parametrize("seconds", [1.8e15, 1e300, inf])
+def test_a_limit_with_an_unusable_time_is_shown(store, mulligan, seconds):
+    met(limits(store))
+    store.state.transact(
+        Key("anthropic", "account", store.scoped(ANN.secret)),
+        LimitMet(
+            run="b7",
+            program="claude",
+            label="KEY",
+            model="opus",
+            is_default=False,
+            seconds=seconds,
+            is_sure=True,
+            because="limit",
+        ),
+    )
+    code, out, err = mulligan("status")
+    assert (code, err) == (0, "")
+    assert "an unknown time, in " in out
 
 
 def test_in_json_a_line_is_a_limit(store, mulligan):

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from math import inf, nan
 
 import pytest
 
@@ -113,6 +114,19 @@ def test_runs_are_listed_newest_first_with_where_they_stand(mulligan, runs):
     assert re.search(r"in (2h|1h\d+m)", first)  # the suite may take its time to come here
     assert second.split()[:5] == [old, "claude", "done", "1", "$0.10"]
     assert second.split()[-2:] == ["ago", "/src"]
+
+
+@pytest.mark.parametrize("at", [NOW * 1e6, 1e300, inf, -inf, nan])
+def test_a_run_with_an_unusable_time_is_listed_and_shown(mulligan, runs, at):
+    waiting = add(runs, BEGUN, LIMIT._replace(reset_at=at, until=at))
+    odd = add(runs, BEGUN._replace(at=at), WELL._replace(at=at, took=at), at=at)
+    code, out, err = mulligan("runs")
+    assert (code, err) == (0, "")
+    assert {line.split()[0] for line in out.splitlines()[1:]} == {waiting, odd}
+    for id_ in (waiting, odd):
+        code, out, err = mulligan("show", id_)
+        assert (code, err) == (0, "")
+        assert "an unknown time" in out
 
 
 def test_open_runs_are_all_listed_and_ended_ones_only_with_all(mulligan, runs):

@@ -8,6 +8,7 @@ from mulligan.once.claims import CLAIM
 from mulligan.shared.breaker import BREAKER, Circuit
 from mulligan.shared.gate.gate import GATE
 from mulligan.shared.retry_tokens import TOKENS
+from mulligan.stores.state_machine import unpacked
 
 MACHINES = [BREAKER, CLAIM, GATE, TOKENS]
 
@@ -21,6 +22,11 @@ def test_the_state_nothing_has_happened_to_is_not_written_down(machine):
 def test_a_state_is_short_json():
     text = '[2,["w"],null,0,[],0,"","",null,null,[]]'
     assert BREAKER.pack(Circuit(streak=2, voters=("w",))) == text
+
+
+def test_a_number_that_no_float_holds_is_refused():
+    with pytest.raises(ValueError, match="expected <class 'float'>, found '1000"):
+        unpacked(float, 10**400)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)

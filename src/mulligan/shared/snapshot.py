@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..calls.clock import world
@@ -132,7 +132,7 @@ def _gate(state: GateState, moment: Moment) -> dict[str, Any]:
 
 def whole_seconds(seconds: float) -> str:
     """Rounded up, so that a caller that waits so long is not too early."""
-    return duration_text(ceil(seconds))
+    return duration_text(ceil(seconds) if isfinite(seconds) else seconds)
 
 
 def _limit(limit: dict[str, Any]) -> str:

@@ -136,7 +136,7 @@ def unpacked(shape: Any, data: Any) -> Any:
             return shape(*map(unpacked, types, data))  # type: ignore[operator]
     elif type(data) is shape:
         return data
-    elif shape is float and type(data) is int:
+    elif shape is float and type(data) is int and abs(data) < 1e300:  # no float is much larger
         return float(data)
     raise ValueError(f"expected {shape}, found {str(data)[:80]!r}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,6 +188,42 @@ def test_names_of_models():
     assert plain_model("default") == ""
     assert plain_model("anthropic/claude-opus-4-5") == "claude-opus-4-5"
     assert plain_model("  Opus\x1b[31m\n4 ") == "opus-4"
+
+
+@pytest.mark.parametrize(
+    ("limited", "model"),
+    [
+        ("gpt-5", "gpt-5-mini"),
+        ("gpt-5", "gpt-5-codex"),
+        ("gpt-5", "gpt-5.1"),
+        ("gpt-5.1", "gpt-5"),
+        ("gpt-4o", "gpt-4o-mini"),
+        ("o3", "o3-mini"),
+        ("o3", "o3-pro"),
+        ("glm-4.6", "glm-4.6-air"),
+        ("flash", "gemini-2.5-flash-lite"),
+    ],
+)
+def test_a_limit_of_one_model_leaves_its_siblings_alone(limited, model):
+    assert not covers(limited, model)
+
+
+@pytest.mark.parametrize(
+    ("limited", "model"),
+    [
+        ("opus", "claude-opus-4-6"),
+        ("haiku", "claude-3-5-haiku-20241022"),
+        ("flash", "gemini-2.5-flash"),
+        ("pro", "gemini-3-pro-preview"),
+        ("opus 4", "us.anthropic.claude-opus-4-1-20250805-v1:0"),
+        ("claude-opus-4-20250514", "claude-opus-4-6"),
+        ("gpt-5", "openai/gpt-5-2025-08-07"),
+        ("gpt-4o-2024-08-06", "gpt-4o"),
+        ("gemini-2.0-flash", "gemini-2.0-flash-001"),
+    ],
+)
+def test_a_limit_of_a_family_or_a_tier_or_another_snapshot_holds(limited, model):
+    assert covers(limited, model)
 
 
 @given(st.text(), st.text())

@@ -89,6 +89,58 @@ def test_a_guessed_limit_gets_one_attempt_after_a_minute_then_the_usual_waits():
     assert (again.then, again.is_probe) == ("again", False)
 
 
+def guessed_with_time(kind, after):
+    return replace(guessed(kind), failure=failure(kind, after=after, because="it said quota"))
+
+
+@pytest.mark.parametrize("after", [10.0, 5 * HOUR, 20 * HOUR])
+@pytest.mark.parametrize("kind", [Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED])
+@pytest.mark.parametrize("how", [{}, {"can_resume": False, "may_restart": True}])
+def test_a_guessed_limit_is_probed_after_a_minute_whatever_time_it_states(kind, after, how):
+    verdict = judged(guessed_with_time(kind, after), **how)
+    assert (verdict.then, verdict.until, verdict.is_probe) == ("again", NOW + 60, True)
+
+
+def test_the_time_of_a_guessed_limit_is_believed_once_a_probe_has_failed_the_same_way():
+    before = (past(Kind.QUOTA, is_probe=True),)
+    parked = judged(guessed_with_time(Kind.QUOTA, 5 * HOUR), before=before)
+    assert (parked.then, parked.until, parked.is_probe) == ("again", NOW + 5 * HOUR, False)
+    limited = judged(guessed_with_time(Kind.QUOTA, 20 * HOUR), before=before)
+    assert (limited.then, limited.exit, limited.until) == ("stop", 75, NOW + 20 * HOUR)
+    other = judged(guessed_with_time(Kind.RATE_LIMIT, 20 * HOUR), before=before)
+    assert (other.until, other.is_probe) == (NOW + 60, True)
+
+
+@pytest.mark.parametrize(
+    ("bound", "because"),
+    [
+        ({"policy": run_policy().but(attempts=1)}, "the only attempt failed with quota"),
+        ({"deadline_at": NOW + 50}, "waiting 1m would pass the deadline, 50s away"),
+        ({"policy": replace(run_policy(), budget=50.0)}, "would pass the retry budget"),
+    ],
+)
+@pytest.mark.parametrize("after", [10.0, 20 * HOUR])
+def test_a_guessed_limit_that_may_not_be_probed_stops_with_the_program_s_own_exit_code(
+    bound, because, after
+):
+    verdict = judged(guessed_with_time(Kind.QUOTA, after), code=3, **bound)
+    assert (verdict.then, verdict.exit, verdict.until, verdict.is_probe) == ("stop", 3, None, False)
+    assert because in verdict.because
+
+
+def test_a_guess_is_recorded_as_one_however_it_ends():
+    before = (past(Kind.QUOTA, is_probe=True),)
+    for told in ({}, {"before": before}, {"can_resume": False}):
+        assert judged(guessed_with_time(Kind.QUOTA, 5 * HOUR), **told).is_guess
+    assert not judged(said(failure(Kind.QUOTA, after=5 * HOUR))).is_guess
+
+
+def test_a_guess_does_not_turn_silence_into_a_limit():
+    asleep = AttemptEnd(NOW, 1, 600.0, signal=signal.SIGINT, stopped="idle", silent=600.0)
+    verdict = judged(guessed_with_time(Kind.QUOTA, 20 * HOUR), finished=asleep)
+    assert (verdict.then, verdict.kind) == ("again", Kind.TIMEOUT)
+
+
 def test_a_guessed_limit_does_not_restart_a_program_without_a_session():
     verdict = judged(guessed(Kind.RATE_LIMIT), can_resume=False, code=3)
     assert (verdict.then, verdict.exit, verdict.advice) == ("stop", 3, HARMLESS)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from mulligan.run.agents.adapter import CommandRefused
+from mulligan.run.attempt.account_limits import ACCOUNT
 from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
 from mulligan.run.journal.store import RunHeld
@@ -198,6 +199,34 @@ def test_output_that_ends_without_its_report_is_in_doubt(stage):  # E-E7
     run = stage.run("", command=agent(stage, events(), "exit 0"))
     assert (run.code, hows(run)) == (1, ["start", "resume"])
     assert [each.is_doubt for each in run.state.ended] == [True, True]
+
+
+WIDGET = "Migration aborted: the usage dashboard quota widget (refreshes in 5 hours) did not build."
+SHARE = "the fair share is used up for today, back in 20 hours"
+
+
+def accounts(stage):
+    store = stage.runs.store()
+    try:
+        return store.state.known(ACCOUNT)
+    finally:
+        store.close()
+
+
+def test_a_guessed_limit_holds_no_other_run_of_the_account(stage):
+    first = stage.run("", command=agent(stage, WIDGET, "exit 1"))
+    assert (first.code, stage.effects, first.state.ended[-1].is_guess) == (1, 1, True)
+    assert not accounts(stage)
+    second = stage.run("", command=agent(stage, "", "exit 0"))
+    assert (second.state.attempts, stage.clock.now()) == (1, 0)
+
+
+def test_a_guessed_limit_is_probed_once_and_then_waited_for_by_its_own_run_alone(stage):
+    run = stage.run("", command=agent(stage, SHARE, "exit 1"), may_restart=True)
+    assert (run.code, run.state.status, hows(run)) == (75, "limited", ["start", "restart"])
+    assert 60 <= stage.clock.now() < 95
+    assert run.state.until >= stage.clock.wall() + 20 * 3600
+    assert not accounts(stage)
 
 
 def test_a_session_that_the_user_named_and_nobody_knows_is_not_tried_for_ever(stage):

@@ -143,6 +143,7 @@ def test_bytes_that_are_no_text_are_written_and_read_again():
         ('{"step": "taken", "at": 1}', "has no 'holder'"),
         ('{"step": "taken", "at": "noon", "holder": ""}', "unusable 'at'"),
         ('{"step": "ended", "at": 1, "attempt": 1, "took": 1, "then": "jump"}', "unusable 'then'"),
+        (f'{{"step": "taken", "at": {10**400}, "holder": ""}}', "unusable 'at'"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(body, words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf, nan
 
 import pytest
 from hypothesis import given
@@ -23,10 +24,14 @@ from mulligan.run.show.messages import (
     money,
     step_messages,
     summary,
+    time_of_day,
     token_text,
 )
 
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
+
+# Microseconds where seconds belong, and what else a program or a damaged journal may say.
+UNUSABLE = [NIGHT * 1e6, 1e300, -1e300, inf, -inf, nan]
 
 LIMIT = AttemptEnd(
     NIGHT,
@@ -261,6 +266,24 @@ def test_a_time_that_moved_is_told_if_it_lies_ahead(at, until):
     assert bool(step_messages(RunRescheduled(at, until, "another run met a limit"), "claude")) == (
         until > at
     )
+
+
+@pytest.mark.parametrize("at", UNUSABLE)
+def test_a_time_beyond_the_calendar_is_called_unknown(at):
+    assert clock(at, NIGHT) == "an unknown time"
+    assert clock(NIGHT, at) == "Tue 17 Nov 02:00:00"
+    assert time_of_day(at, "Mon 16 Nov") == ("an unknown time", "")
+
+
+@pytest.mark.parametrize("at", UNUSABLE)
+@pytest.mark.parametrize("then", ["again", "stop"])
+def test_an_end_with_an_unusable_time_is_told(at, then):
+    ended = LIMIT._replace(then=then, reset_at=at, until=at)
+    begun = AttemptBegun(at, 1, "start", "", "")
+    assert decision_text(ended)
+    assert step_messages(ended._replace(at=at, until=NIGHT), "claude")
+    assert summary("k3fqzz", stands(made(at), begun, ended, begun, ended))
+    step_messages(RunRescheduled(NIGHT, at, "another run met a limit"), "claude")
 
 
 def test_money_and_tokens_are_short_and_nothing_where_nobody_said():

@@ -8,6 +8,7 @@ import re
 import struct
 import termios
 import time
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -314,7 +315,13 @@ def test_the_line_ticks_by_itself():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0:00"), (42.9, "0:42"), (3725, "1:02:05"), (86_400 * 2 + 60, "2d 00:01:00")],
+    [
+        (0, "0:00"),
+        (42.9, "0:42"),
+        (3725, "1:02:05"),
+        (86_400 * 2 + 60, "2d 00:01:00"),
+        (inf, "forever"),
+    ],
 )
 def test_a_ticking_time_keeps_its_shape(seconds, text):
     assert ticking(seconds) == text

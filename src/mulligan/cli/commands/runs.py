@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from math import isfinite
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -124,7 +125,8 @@ def _when(state: RunState, now: float) -> str:
         return f"in {duration_text(state.until - now)}, {clock(state.until, now)}"
     if state.status == "waiting":
         return "due now"
-    ago = duration_text(round(max(0.0, now - state.at)))
+    since = max(0.0, now - state.at)
+    ago = duration_text(round(since) if isfinite(since) else since)
     return f"for {ago}" if state.status in {"running", "new"} else f"{ago} ago"
 
 

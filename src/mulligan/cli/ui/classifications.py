@@ -18,6 +18,7 @@ from ...core.hint import Confidence
 if TYPE_CHECKING:
     from ...classify.pattern_packs import Packs
     from ...classify.times.server_formats import ResetTime
+    from ...core.failure import Failure
 
 __all__ = ("as_json", "as_lines", "as_text", "outlook")
 
@@ -78,9 +79,7 @@ def outlook(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
         by_itself = ": the program is retrying by itself" if outcome.is_progress else ""
         return f"does nothing{by_itself}"
     if outcome.confidence is Confidence.LOW:
-        is_limit = failure.kind.is_limit or failure.kind is Kind.OVERLOADED
-        once = "resumes the session once after a minute, then waits longer each time"
-        return once if is_limit else "stops: what failed is not known for sure"
+        return _about_guess(failure, now=now, zone=zone)
     if failure.kind.is_limit:
         if failure.hint is None:
             return "retries, waiting longer each time: the server named no time"
@@ -92,6 +91,15 @@ def outlook(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
         why = "unknown failures are not retried" if is_unknown else "waiting cannot fix it"
         return f"stops: {why}"
     return "retries a few times, waiting longer each time"
+
+
+def _about_guess(failure: Failure, *, now: float, zone: tzinfo) -> str:
+    if not (failure.kind.is_limit or failure.kind is Kind.OVERLOADED):
+        return "stops: what failed is not known for sure"
+    then = "waits longer each time"
+    if failure.hint is not None:
+        then = _about_wait(failure.hint.floor, now=now, zone=zone)
+    return f"resumes the session once after a minute, then {then}"
 
 
 def _about_wait(wait: float, *, now: float, zone: tzinfo) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
 from ...core.moment import Due, Lease
@@ -76,6 +77,12 @@ _TOKENS = re.compile(r"[a-z]+|\d+")
 _SUFFIX = re.compile(r"(?:\[[^\]]*\]|:.*)$")
 # Ignored when another word follows.
 _MAKERS = frozenset({"claude", "anthropic"})
+# Whose versions share one limit: Anthropic's "Opus 4.x" is the traffic of 4, 4.1, 4.5 and so on.
+_TIERS = frozenset({"opus", "sonnet", "haiku"})
+# Words of small models: OpenAI and Google give each a limit of its own.
+_SMALL = frozenset({"lite", "mini", "nano", "spark"})
+# Digits in a part of a version; longer numbers are dates and numbers of snapshots.
+_LONGEST_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,25 +388,32 @@ def plain_model(name: str) -> str:
 def covers(limited: str, model: str) -> bool:
     """Whether a limit on `limited` holds for a run of `model`.
 
-    One word is a family: "opus" covers every Opus, "opus 4" those of version 4. A longer name is
-    one model: "gemini-2.5-flash" does not cover "gemini-2.5-flash-lite". Where one of the two names
-    no version, or a shorter one, the versions agree.
+    As vendors count: a word without a version is a family ("opus", "pro", "flash"), but its small
+    models, which have "mini" or "lite" in their names, are counted apart. Anthropic also counts the
+    versions of a tier together: "opus 4" covers "claude-opus-4-6". Any other name is one model:
+    "gpt-5" covers its snapshots ("gpt-5-2025-08-07"), but neither "gpt-5-mini" nor "gpt-5.1".
+    Where one of the two names no version, the versions agree.
     """
     words, version = _parts(limited)
     mine, my_version = _parts(model)
     if not words or not mine:
         return limited == model
+    is_agreed = version == my_version or not (version and my_version)
+    if words == mine and is_agreed:
+        return True
+    if len(words) > 1 or (version and words[0] not in _TIERS):
+        return False
     if any(one != other for one, other in zip(version, my_version, strict=False)):
         return False
-    if len(words) == 1:
-        return any(word.startswith(words[0]) for word in mine)
-    return words == mine
+    is_small = not _SMALL.isdisjoint(mine)
+    return not is_small and any(word.startswith(words[0]) for word in mine)
 
 
 def _parts(name: str) -> tuple[list[str], list[str]]:
-    """The words and the numbers of a model's name."""
+    """The words and the version of a model's name, without the date or number of a snapshot."""
     bare = _SUFFIX.sub("", name.lower().rpartition("/")[2])
     tokens = _TOKENS.findall(bare)
     words = [each for each in tokens if each.isalpha()]
     named = [each for each in words if each not in _MAKERS]
-    return named or words, [each for each in tokens if each.isdigit()]
+    numbers = (each for each in tokens if each.isdigit())
+    return named or words, list(takewhile(lambda each: len(each) <= _LONGEST_VERSION, numbers))

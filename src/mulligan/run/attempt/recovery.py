@@ -9,8 +9,12 @@ Pure: the output that was read, the time and the random roll are arguments. The 
     4. Did it fail?                              its report first, its words second, its exit last
     5. Is it in doubt?                           exit code 0, and its output lacks its end
     6. May it be started again?                  resumed where it can be, else only where harmless
-    7. What does the policy say about the kind?  the one judgement of the core
-    8. Could the stated time be over already?    one try before tomorrow is believed
+    7. Is it a limit that may be none, or over?  one probe before its time is believed
+    8. What does the policy say about the kind?  the one judgement of the core
+
+A kind that was guessed from the last words of a failed program (`AttemptEnd.is_guess`) concerns
+this run alone: a second failure in the same words shows that the program failed again, and not that
+its account is limited.
 
 While the program runs, `better_ended` decides at each retry of its own whether to stop it.
 """
@@ -135,10 +139,18 @@ def judge(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Jud
     judged, failure = _judge(end, outcome, terms)
     if failure is None:
         return judged, None
-    if outcome is None or outcome.failure is not failure:
-        return judged._replace(message=failure.message, reading=failure.because or ""), failure
-    reading = f"{outcome.because} ({outcome.source})"
-    return judged._replace(message=outcome.message, reading=reading), failure
+    if outcome is not None and outcome.failure is failure:
+        judged = judged._replace(
+            message=outcome.message,
+            reading=f"{outcome.because} ({outcome.source})",
+            is_guess=_is_guess(outcome),
+        )
+        return judged, failure
+    return judged._replace(message=failure.message, reading=failure.because or ""), failure
+
+
+def _is_guess(outcome: Outcome) -> bool:
+    return outcome.confidence is Confidence.LOW
 
 
 def _judge(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Judged:
@@ -157,11 +169,19 @@ def _judge(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Ju
         is_left = outcome is not None and outcome.is_work_left
         because = "the program succeeded" + (_LEFT if is_left else "")
         return _followed_by(end, "done", because, exit=end.code or 0)
-    is_said = outcome is not None and failure is outcome.failure
-    reset = outcome.reset if outcome is not None and is_said else None
-    is_guess = outcome is not None and is_said and outcome.confidence is Confidence.LOW
-    answer = _guessed if is_guess else _answer
-    return answer(failure, reset, end, terms)
+    return _failed(failure, outcome, end, terms)
+
+
+def _failed(
+    failure: Failure, outcome: Outcome | None, end: AttemptEnd, terms: RecoveryTerms
+) -> Judged:
+    """Decide what follows from a failure, which `outcome` stated unless it is our own finding."""
+    reset = None
+    if outcome is not None and outcome.failure is failure:
+        if _is_guess(outcome):
+            return _guessed(failure, end, terms)
+        reset = outcome.reset
+    return _answer(failure, end, terms, probe=_probe_of_time(failure, reset, terms))
 
 
 def judge_torn(end: AttemptEnd, outcome: Outcome, terms: RecoveryTerms) -> Judged:
@@ -263,7 +283,7 @@ def _not_started(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
             reach=Reach.NEVER_SENT,
             because="nothing was started",
         )
-        return _answer(lacking, None, end, terms)
+        return _answer(lacking, end, terms)
     advice = _MISSING if end.code == _NOT_FOUND else _UNSTARTED
     missing = Failure(kind=Kind.CLIENT, message=because, because=because)
     return _followed_by(
@@ -280,7 +300,8 @@ def trouble(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> F
     said = None if outcome is None else outcome.failure
     is_report = outcome is not None and outcome.is_structured
     if end.stopped:
-        return _ended_early(end, said, is_report=is_report)
+        is_sure = outcome is not None and not _is_guess(outcome)
+        return _ended_early(end, said, is_report=is_report and is_sure)
     if end.code == 0 and not is_report and terms.is_exit_trusted:
         # Text alone does not outrank exit code 0: the program may be quoting it. It counts if an
         # agent has no answer, or its output lacks its end.
@@ -362,36 +383,35 @@ def _in_doubt(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     )
     is_harmless = terms.may_restart or (terms.can_resume and end.is_session_named)
     if is_harmless and not (terms.before and terms.before[-1].is_doubt):
-        judged, _ = _answer(failure, None, end, terms)
+        judged, _ = _answer(failure, end, terms)
         return judged._replace(is_doubt=True), failure
     because = "it is unclear whether it finished, and restarting it could repeat its work"
     judged, _ = _stopped_in_doubt(end, because, failure, UNSURE)
     return judged._replace(is_doubt=True), failure
 
 
-# Seconds before the one attempt that tests a guessed limit.
+# Seconds before the one attempt that probes a guessed limit.
 _PATIENCE = 60.0
 
 
-def _guessed(
-    failure: Failure, reset: ResetTime | None, end: AttemptEnd, terms: RecoveryTerms
-) -> Judged:
+def _guessed(failure: Failure, end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     """Decide what follows from a failure whose kind is guessed because no pattern matched its text.
 
-    A limit gets one attempt after a minute, then the usual waits. Any other failure is not retried,
-    nor is a program without a session: a guess does not prove that its work may be repeated.
+    A limit gets one probe after a minute, whatever time stands beside it; if the program fails the
+    same way again, that time is believed. Any other failure is not retried, nor is a program
+    without a session: a guess does not prove that its work may be repeated.
     """
-    is_limit = failure.kind.is_limit or failure.kind is Kind.OVERLOADED
-    if is_limit and not (terms.can_resume or terms.may_restart):
-        because = f"{failure.because}; that may be a limit, but restarting could repeat its work"
-        return _stopped_in_doubt(end, because, failure, HARMLESS)
-    if is_limit:
-        judged, _ = _answer(failure, reset, end, terms)
-        if judged.then != "again" or _was_probed(terms):
-            return judged, failure
+    if failure.kind.is_limit or failure.kind is Kind.OVERLOADED:
+        if not (terms.can_resume or terms.may_restart):
+            because = (
+                f"{failure.because}; that may be a limit, but restarting could repeat its work"
+            )
+            return _stopped_in_doubt(end, because, failure, HARMLESS)
+        if _was_probed(failure.kind, terms):
+            return _answer(failure, end, terms)
         because = f"{failure.because}; that may be a limit: one attempt in a minute"
-        until = terms.now + _PATIENCE * (1 + terms.roll / 2)
-        return judged._replace(because=because, until=until, is_probe=True), failure
+        probe = Hint(delay=_PATIENCE * (1 + terms.roll / 2), source=because)
+        return _answer(failure, end, terms, probe=probe, is_only_probe=True)
     because = f"the failure is not known for sure: {failure.because}"
     advice = advice_for(replace(failure, kind=Kind.UNKNOWN), terms.program)
     return _followed_by(
@@ -406,58 +426,78 @@ def _stopped_in_doubt(end: AttemptEnd, because: str, failure: Failure, advice: s
 
 
 def _answer(
-    failure: Failure, reset: ResetTime | None, end: AttemptEnd, terms: RecoveryTerms
+    failure: Failure,
+    end: AttemptEnd,
+    terms: RecoveryTerms,
+    *,
+    probe: Hint | None = None,
+    is_only_probe: bool = False,
 ) -> Judged:
-    now, roll, code = terms.now, terms.roll, _exit(end)
+    """Decide by the policy what follows from a failure.
+
+    `probe` is when a probe would be made first, and why; None for none. With `is_only_probe` the
+    run stops if the policy leaves no attempt or time for it; else it waits as without one.
+    """
+    now, roll = terms.now, terms.roll
     if not terms.can_resume and not terms.may_restart and _is_cut_off(end):
         because = f"{failure.message or failure.kind}: restarting it could repeat its work"
         return _stopped_in_doubt(end, because, failure, HARMLESS)
-    if probe := _could_be_over(failure, reset, terms):
+    if probe is not None:
         # The probe counts as an attempt: attempts and time must be left for it.
-        soon = replace(failure, hint=Hint(delay=1 + roll, source=probe))
-        asked = _call(terms).failed(soon, now=now, wall=now, roll=roll)
+        asked = _call(terms).failed(replace(failure, hint=probe), now=now, wall=now, roll=roll)
         if not isinstance(asked, GiveUp):
-            return _followed_by(end, "again", probe, failure, until=now + 1 + roll, is_probe=True)
+            until = now + probe.delay
+            return _followed_by(end, "again", probe.source, failure, until=until, is_probe=True)
+        if is_only_probe:
+            return _given_up(asked, failure, end, terms)
     call = _call(terms)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
     if isinstance(decision, GiveUp):
-        is_later = decision.ending is Ending.HORIZON
-        return _followed_by(
-            end,
-            "stop",
-            decision.because,
-            failure,
-            until=decision.retry_at if is_later else None,
-            exit=EX_TEMPFAIL if is_later else code,
-            advice=advice_for(failure, terms.program),
-            ending=decision.ending,
-        )
+        return _given_up(decision, failure, end, terms)
     row = sum(call.counts.values())
     if row >= _MOST_IN_A_ROW:
         because = f"{row} attempts in a row failed without a model having answered"
-        return _followed_by(end, "stop", because, failure, exit=code, ending=Ending.EXHAUSTED)
+        return _followed_by(end, "stop", because, failure, exit=_exit(end), ending=Ending.EXHAUSTED)
     until = now + decision.delay if isinstance(decision, RetryAfter) else decision.until
     if failure.hint is not None:
         until += roll * min(_LONGEST_SPREAD, _SPREAD * (until - now))
     return _followed_by(end, "again", decision.because, failure, until=until)
 
 
-def _was_probed(terms: RecoveryTerms) -> bool:
-    """Whether the limit was probed since a model answered: one probe per series of failures."""
+def _given_up(decision: GiveUp, failure: Failure, end: AttemptEnd, terms: RecoveryTerms) -> Judged:
+    is_later = decision.ending is Ending.HORIZON
+    return _followed_by(
+        end,
+        "stop",
+        decision.because,
+        failure,
+        until=decision.retry_at if is_later else None,
+        exit=EX_TEMPFAIL if is_later else _exit(end),
+        advice=advice_for(failure, terms.program),
+        ending=decision.ending,
+    )
+
+
+def _was_probed(kind: Kind, terms: RecoveryTerms) -> bool:
+    """Whether such a limit was probed since a model answered: one probe per series of failures."""
     worked = max((at for at, each in enumerate(terms.before) if each.is_work), default=0)
-    return any(each.is_probe for each in terms.before[worked:])
+    return any(each.is_probe and each.kind == kind for each in terms.before[worked:])
 
 
-def _could_be_over(failure: Failure, reset: ResetTime | None, terms: RecoveryTerms) -> str:
-    """Why a limit may have reset already; empty if not, or if a probe was made."""
-    if not failure.kind.is_limit or _was_probed(terms):
-        return ""
+def _probe_of_time(failure: Failure, reset: ResetTime | None, terms: RecoveryTerms) -> Hint | None:
+    """A probe of a limit whose stated time may be over; None if it is not, or was probed."""
+    if not failure.kind.is_limit or _was_probed(failure.kind, terms):
+        return None
     if failure.hint is not None and failure.hint.confidence is Confidence.LOW:
-        return f"{failure.hint.source} may have passed already: one attempt before waiting for it"
-    if failure.hint is None and reset is not None:
-        return f"{reset.source} has passed: one attempt before retries become rarer"
-    return ""
+        because = (
+            f"{failure.hint.source} may have passed already: one attempt before waiting for it"
+        )
+    elif failure.hint is None and reset is not None:
+        because = f"{reset.source} has passed: one attempt before retries become rarer"
+    else:
+        return None
+    return Hint(delay=1 + terms.roll, source=because)
 
 
 def _is_cut_off(end: AttemptEnd) -> bool:

@@ -439,8 +439,8 @@ class Runner:
 
     def _write_end(self, end: AttemptEnd, failure: Failure | None, name: str) -> None:
         if self._limits is not None:
-            # Do not share a limit that the next attempt only probes.
-            limit = None if end.is_probe else failure
+            # Do not share a limit that is a guess, or that the next attempt only probes.
+            limit = None if end.is_guess or end.is_probe else failure
             self._limits.ended(limit, is_success=end.then == "done")
         self._write(end, name)
 

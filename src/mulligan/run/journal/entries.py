@@ -172,6 +172,8 @@ class AttemptEnd(NamedTuple):
         is_session_named: Whether it named its session itself.
         ending: Why the run ended without success, a value of `Ending`; empty if it did not, and in
             journals of before.
+        is_guess: Whether its kind is guessed from words that no pattern knows: other runs of the
+            account are not told of such a limit.
     """
 
     at: float
@@ -208,6 +210,7 @@ class AttemptEnd(NamedTuple):
     is_unreported: bool = False
     is_session_named: bool = False
     ending: str = ""
+    is_guess: bool = False
 
 
 class RunRescheduled(NamedTuple):
@@ -347,6 +350,10 @@ def unpacked(body: str) -> JournalEntry:
     return step
 
 
+# Arithmetic with floats refuses larger integers; no count and no time is as large.
+_TOO_LARGE = 1e300
+
+
 @lru_cache(maxsize=32)
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
@@ -363,6 +370,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, list) and all(_fits(each, get_args(hint)[0]) for each in value)
     if origin is dict:
         return isinstance(value, dict)
-    if hint is float:
-        return type(value) in {float, int}
+    if type(value) is int and hint in {float, int}:
+        return abs(value) < _TOO_LARGE
     return value is None if hint is NoneType else type(value) is hint

@@ -72,15 +72,25 @@ class StatusText(NamedTuple):
     tone: Tone = "plain"
 
 
+def _here(at: float) -> datetime | None:
+    """`at` on the calendar here; None if it lies beyond that, as a program or a journal may say."""
+    try:
+        return datetime.fromtimestamp(at).astimezone()
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 def day(at: float) -> str:
-    """The day of `at` here: ``Mon 16 Nov``."""
-    there = datetime.fromtimestamp(at).astimezone()
-    return f"{there:%a} {there.day} {there:%b}"
+    """The day of `at` here: ``Mon 16 Nov``; empty if it is on no calendar."""
+    there = _here(at)
+    return "" if there is None else f"{there:%a} {there.day} {there:%b}"
 
 
 def clock(at: float, now: float) -> str:
     """A time as a person here reads it: with the day where that is another one."""
-    there = datetime.fromtimestamp(at).astimezone()
+    there = _here(at)
+    if there is None:
+        return "an unknown time"
     other = "" if day(at) == day(now) else f"{day(at)} "
     return f"{other}{there:%H:%M:%S}"
 
@@ -88,7 +98,7 @@ def clock(at: float, now: float) -> str:
 def time_of_day(at: float, before: str) -> tuple[str, str]:
     """The time at the beginning of a line, and its day; named if the line `before` had another."""
     today, time = day(at), clock(at, at)
-    return (time if before in {"", today} else f"{today} {time}"), today
+    return (time if before in {"", today} else f"{today} {time}".lstrip()), today
 
 
 def money(cost: float | None) -> str:

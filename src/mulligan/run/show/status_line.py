@@ -16,9 +16,11 @@ import contextlib
 import os
 import re
 import time
+from math import isfinite
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from ...core.duration import duration_text
 from ..journal.entries import AttemptBegun, AttemptEnd, RunRescheduled
 from .messages import clock, money, token_text
 from .plain_view import PlainView
@@ -236,6 +238,8 @@ def fitted(parts: list[str], width: int) -> str:
 
 def ticking(seconds: float) -> str:
     """A duration that is looked at: ``0:42``, ``4:12:09``, ``2d 04:12:09``."""
+    if not isfinite(seconds):
+        return duration_text(seconds)
     whole = int(seconds)
     days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
     if days:
