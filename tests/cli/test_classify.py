@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -306,3 +307,66 @@ def test_a_turn_that_ended_early_before_a_limit_is_told_as_work_left():
         "It prints `Approaching your 5-hour usage limit — Claude will wrap up`, says the issue."
     )
     assert json.loads(run("--json", words=quoted).stdout)["work_left"] is False
+
+
+SHOWN_BELOW = """Error: 429 Too Many Requests
+hello
+```
+Error: 429 Too Many Requests
+```
+"""
+
+
+def rows(text):
+    """The rows of an answer by their labels; the first of several."""
+    return {line[:9].strip(): line[10:] for line in reversed(text.splitlines())}
+
+
+def test_the_line_that_decided_is_named_not_the_last_with_its_words():
+    told = rows(run("--explain", "--exit-code", "1", words=SHOWN_BELOW).stdout)
+    assert told["line"] == "1: Error: 429 Too Many Requests"
+    assert told["not read"].startswith("4: Error: 429 Too Many Requests (shown, not said")
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_line_is_numbered_from_the_begin_of_a_long_output(tmp_path, is_file):
+    words = "reading one more of the files\n" * 150_000 + "API Error: 529 Overloaded\n"
+    (tmp_path / "out.txt").write_text(words, encoding="utf-8")
+    told = run("--explain", *([str(tmp_path / "out.txt")] if is_file else []), words=words)
+    assert rows(told.stdout)["line"] == "150001: API Error: 529 Overloaded"
+
+
+def test_an_event_is_named_by_its_line_among_lines_with_its_words():
+    event = {"type": "turn.failed", "error": {"message": "You've hit your usage limit."}}
+    words = f"You've hit your usage limit.\n\n{json.dumps(event)}\n"
+    assert rows(run("--explain", words=words).stdout)["line"].startswith("3: {")
+
+
+def test_an_exit_code_is_not_looked_for_in_the_lines():
+    words = "the wrapper prints exit code 3 when it ends\n"
+    assert "line" not in rows(run("--explain", "--exit-code", "3", words=words).stdout)
+
+
+OUTVOTED = """# Notes
+We added tests for the failures that the agent may see when the limit is reached.
+Summary of changes: we updated docs and tests for retry handling of errors in the client.
+
+Error: 429 Too Many Requests
+
+The tests pass and we can merge now.
+"""
+
+
+def test_a_line_that_all_words_outvoted_is_named_with_its_rule_and_their_score():
+    told = run("--explain", words=OUTVOTED).stdout
+    assert rows(told)["outvoted"] == "5: Error: 429 Too Many Requests"
+    assert "apis: throttled; without --exit-code all words are weighed" in told
+    assert re.search(r"(?m)^score     -\d\.\d\d; -1\.5 or less reads like a text", told)
+    assert "no rule knows it" not in told
+
+
+def test_a_guess_is_offered_only_for_the_line_that_would_be_one():
+    words = "the weekly cap was eaten\nthe quota of this seat\n"
+    told = run("--explain", words=words).stdout
+    assert told.count("--exit-code 1 would make it a guess") == 1
+    assert "2: the quota of this seat (no rule knows it; --exit-code 1 would" in told

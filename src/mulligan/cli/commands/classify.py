@@ -91,9 +91,15 @@ def command(  # noqa: PLR0917 -- click passes options by name
     outcome = read(printed.text, agent=agent, exit_code=exit_code)
     click.echo(as_json(outcome) if is_json else as_text(outcome, now=now, zone=zone))
     if is_explain:
-        from ..ui.explanations import explained
+        from ..ui.explanations import Readings, explained
 
-        click.echo(explained(outcome, printed.text, loaded.packs))
+        readings = Readings(
+            outcome=outcome,
+            exit_code=exit_code,
+            if_well=read(printed.text, agent=agent, exit_code=0),
+            if_failed=read(printed.text, agent=agent, exit_code=1),
+        )
+        click.echo(explained(readings, printed, loaded.packs))
 
 
 def _answer_lines(file: BinaryIO, packs: Packs, defaults: RowDefaults) -> None:
