@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -141,16 +142,85 @@ def test_a_reset_that_is_over_is_zero_seconds_away():
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("nonsense", "line 1 of the input is not JSON: "),
-        ("[1]", "line 1 of the input needs a JSON object; got [1]"),
-        ('{"id":1,"text":"x","now":"soon"}', "line 1: now needs ISO 8601; got 'soon'"),
-        ('{"id":1,"text":"x","local_tz":"Mars/Base"}', "line 1: no such zone 'Mars/Base'"),
+        ("nonsense", "line 2 of the input is not JSON: "),
+        ("[1]", "line 2 of the input needs a JSON object; got [1]"),
+        ('{"id":1,"text":"x","now":"soon"}', "line 2: now needs ISO 8601; got 'soon'"),
+        ('{"id":1,"text":"x","local_tz":"Mars/Base"}', "line 2: no such zone 'Mars/Base'"),
+        ('{"id":1,"text":"x","exit_code":"1"}', "line 2: exit_code needs a whole number; got '1'"),
+        (
+            '{"id":1,"text":"x","exit_code":true}',
+            "line 2: exit_code needs a whole number; got True",
+        ),
+        ('{"id":1,"text":"x","agent":"claud"}', "line 2: no agent is called 'claud'; did you mean"),
+        (
+            '{"id":1,"text":"x","stream":"both"}',
+            "line 2: stream needs stdout or stderr; got 'both'",
+        ),
+        ('{"id":1,"text":5}', "line 2: text needs a string; got 5"),
+        ('{"id":1,"output":"x"}', "line 2: it has no text, stdout or stderr"),
     ],
 )
-def test_input_that_is_not_json_lines_ends_with_an_error(line, message):
-    result = CliRunner().invoke(command, ["--jsonl"], input=line)
-    assert result.exit_code == 1
-    assert message in result.output
+def test_a_json_line_that_cannot_be_read_is_named_and_the_others_are_answered(line, message):
+    rows = '{"id":"before","text":"x"}\n' + line + '\n{"id":"after","text":"x"}\n'
+    result = run("--jsonl", words=rows)
+    assert result.exit_code == 2
+    assert [json.loads(one)["id"] for one in result.stdout.splitlines()] == ["before", "after"]
+    assert result.stderr.startswith(f"error: {message}")
+    assert result.stderr.count("\n") == 1
+
+
+def test_options_hold_for_json_lines_that_do_not_say_it():
+    rows = [
+        {"id": 1, "text": "hm"},
+        {"id": 2, "text": "hm", "exit_code": 0, "agent": "codex"},
+        {"id": 3, "text": "You've hit your limit · resets 5pm", "now": "2026-07-06T14:00:00+00:00"},
+    ]
+    args = [
+        "--jsonl",
+        "--exit-code",
+        "3",
+        "--agent",
+        "claude",
+        *NOW[:2],
+        "--tz",
+        "America/New_York",
+    ]
+    told = CliRunner().invoke(command, args, input="\n".join(map(json.dumps, rows)))
+    answers = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [one["kind"] for one in answers] == ["unknown", None, "quota"]
+    assert [one["agent"] for one in answers] == ["claude", "codex", "claude"]
+    assert answers[2]["reset_at"] == "2026-07-06T21:00:00Z"
+
+
+def test_a_time_without_a_zone_is_one_of_the_rows_own_zone():
+    row = {"id": 1, "text": "You've hit your limit · resets 5pm", "now": "2026-07-06T14:00:00"}
+    told = run("--jsonl", words=json.dumps({**row, "local_tz": "America/New_York"}))
+    assert json.loads(told.stdout)["reset_in"] == 3 * 3600
+
+
+def test_half_of_a_character_in_an_id_is_given_back():
+    result = run("--jsonl", words='{"id":"\\ud800","text":"x"}')
+    assert (result.exit_code, json.loads(result.stdout)["id"]) == (0, "\ud800")
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("lines_above", [1, 60_000])
+def test_what_powershell_writes_is_read(tmp_path, codec, lines_above):
+    file = tmp_path / "out.txt"
+    words = "reading one more of the files\n" * lines_above + "You've hit your limit · resets 5pm\n"
+    file.write_bytes(words.encode(codec))
+    assert run("--json", str(file)).stdout.startswith('{"kind": "quota", "reset_in": 10800.0')
+    file.write_bytes(f"{json.dumps({'id': 1, 'text': words[-400:]})}\n".encode(codec))
+    assert json.loads(run("--jsonl", str(file)).stdout)["kind"] == "quota"
+
+
+def test_a_time_that_no_calendar_has_is_told_in_seconds():
+    now = "9999-12-31T23:59:00+00:00"
+    limit = "You've hit your limit. Try again in 5 minutes."
+    told = CliRunner().invoke(command, ["--json", "--now", now], input=limit)
+    assert (json.loads(told.stdout)["reset_in"], json.loads(told.stdout)["reset_at"]) == (300, None)
+    told = CliRunner().invoke(command, ["--now", now], input=limit)
+    assert "resets    in 5m, beyond the year 9999 (read from" in told.stdout
 
 
 @pytest.mark.parametrize(
@@ -158,6 +228,9 @@ def test_input_that_is_not_json_lines_ends_with_an_error(line, message):
     [
         (["--tz", "Mars"], "needs an IANA zone such as Europe/Berlin; got 'Mars'"),
         (["--now", "soon"], "needs a time such as 2026-07-06T14:00:00+02:00; got 'soon'"),
+        (["--agent", "claud"], "no agent is called 'claud'; did you mean 'claude'?"),
+        (["--json", "--jsonl"], "--json prints one object, --jsonl one a line; use one of them"),
+        (["--jsonl", "--explain"], "--explain prints text; use it without --json and --jsonl"),
     ],
 )
 def test_wrong_options_say_what_to_write(args, message):
@@ -236,3 +309,66 @@ def test_a_turn_that_ended_early_before_a_limit_is_told_as_work_left():
         "It prints `Approaching your 5-hour usage limit — Claude will wrap up`, says the issue."
     )
     assert json.loads(run("--json", words=quoted).stdout)["work_left"] is False
+
+
+SHOWN_BELOW = """Error: 429 Too Many Requests
+hello
+```
+Error: 429 Too Many Requests
+```
+"""
+
+
+def rows(text):
+    """The rows of an answer by their labels; the first of several."""
+    return {line[:9].strip(): line[10:] for line in reversed(text.splitlines())}
+
+
+def test_the_line_that_decided_is_named_not_the_last_with_its_words():
+    told = rows(run("--explain", "--exit-code", "1", words=SHOWN_BELOW).stdout)
+    assert told["line"] == "1: Error: 429 Too Many Requests"
+    assert told["not read"].startswith("4: Error: 429 Too Many Requests (shown, not said")
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_line_is_numbered_from_the_begin_of_a_long_output(tmp_path, is_file):
+    words = "reading one more of the files\n" * 150_000 + "API Error: 529 Overloaded\n"
+    (tmp_path / "out.txt").write_text(words, encoding="utf-8")
+    told = run("--explain", *([str(tmp_path / "out.txt")] if is_file else []), words=words)
+    assert rows(told.stdout)["line"] == "150001: API Error: 529 Overloaded"
+
+
+def test_an_event_is_named_by_its_line_among_lines_with_its_words():
+    event = {"type": "turn.failed", "error": {"message": "You've hit your usage limit."}}
+    words = f"You've hit your usage limit.\n\n{json.dumps(event)}\n"
+    assert rows(run("--explain", words=words).stdout)["line"].startswith("3: {")
+
+
+def test_an_exit_code_is_not_looked_for_in_the_lines():
+    words = "the wrapper prints exit code 3 when it ends\n"
+    assert "line" not in rows(run("--explain", "--exit-code", "3", words=words).stdout)
+
+
+OUTVOTED = """# Notes
+We added tests for the failures that the agent may see when the limit is reached.
+Summary of changes: we updated docs and tests for retry handling of errors in the client.
+
+Error: 429 Too Many Requests
+
+The tests pass and we can merge now.
+"""
+
+
+def test_a_line_that_all_words_outvoted_is_named_with_its_rule_and_their_score():
+    told = run("--explain", words=OUTVOTED).stdout
+    assert rows(told)["outvoted"] == "5: Error: 429 Too Many Requests"
+    assert "apis: throttled; without --exit-code all words are weighed" in told
+    assert re.search(r"(?m)^score     -\d\.\d\d; -1\.5 or less reads like a text", told)
+    assert "no rule knows it" not in told
+
+
+def test_a_guess_is_offered_only_for_the_line_that_would_be_one():
+    words = "the weekly cap was eaten\nthe quota of this seat\n"
+    told = run("--explain", words=words).stdout
+    assert told.count("--exit-code 1 would make it a guess") == 1
+    assert "2: the quota of this seat (no rule knows it; --exit-code 1 would" in told

@@ -116,7 +116,7 @@ def test_runs_are_listed_newest_first_with_where_they_stand(mulligan, runs):
     assert second.split()[-2:] == ["ago", "/src"]
 
 
-@pytest.mark.parametrize("at", [NOW * 1e6, 1e300, inf, -inf, nan])
+@pytest.mark.parametrize("at", [1.8e15, 1e300, inf, -inf, nan])
 def test_a_run_with_an_unusable_time_is_listed_and_shown(mulligan, runs, at):
     waiting = add(runs, BEGUN, LIMIT._replace(reset_at=at, until=at))
     odd = add(runs, BEGUN._replace(at=at), WELL._replace(at=at, took=at), at=at)

@@ -78,6 +78,17 @@ TEMPLATES = [
     "hf_{s}",
     "gsk_{s}",
     "npm_{s}",
+    "crsr_{s}",
+    "key_{s}{s}",
+    "vck_{s}",
+    "vcp_{s}",
+    "pa-{s}{s}",
+    "sgamp_user_01ABCDEF_{s}",
+    "fk-{s}2",
+    # on command lines
+    "curl -sS -u alice:{s} https://api.example.com",
+    "curl --user 'alice:{s}' https://api.example.com",
+    '{{"command":"curl -u \\"alice:{s}\\" https://api.example.com"}}',
 ]
 
 secrets = st.text(
@@ -124,6 +135,16 @@ def test_an_access_key_of_a_cloud_is_known_by_its_looks():
     assert mask("user AKIAQ7XW9KV2MJ4TB8RN is denied") == f"user {MASK} is denied"
 
 
+def test_a_key_of_an_id_and_a_secret_is_known_by_its_shape():
+    key = "0123456789abcdef" * 2 + ".AbCdEfGh12345678"
+    assert mask(f"the key {key} has expired") == f"the key {MASK} has expired"
+
+
+def test_a_bearer_of_letters_alone_is_masked_if_it_is_longer_than_a_word():
+    assert mask("sent Bearer abcdefghijklmnop to it") == f"sent Bearer {MASK} to it"
+    assert mask("bearer authentication is needed") == "bearer authentication is needed"
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -151,6 +172,9 @@ def test_what_is_no_secret_stays_readable(said, shown):
         "overloaded_error: Overloaded",
         "total_tokens=812 prompt_tokens=12",
         "cannot start /etc/passwd: /etc/passwd is not executable",
+        "curl: (6) Could not resolve host: api.example.com",
+        "docker run -u 1000:1000 acme-curl",
+        "violates constraint fk-orders-customers-of-the-shop",
     ],
 )
 def test_innocent_words_are_left_alone(said):

@@ -153,3 +153,23 @@ def test_the_committed_result_says_when_and_on_what_but_not_where(file):
     assert {"date", "python", "cpu", "cores", "versions"} <= result.keys()
     assert platform.node() not in text
     assert not any(str(path) in text for path in (Path.home(), BENCH.parent, sys.prefix))
+
+
+@pytest.mark.real
+def test_samples_of_reports_are_scored_and_those_without_a_label_are_skipped(tmp_path):
+    corpus = tmp_path / "mine.jsonl"
+    report = [sys.executable, "-m", "mulligan", "report", "--exit-code", "1"]
+    said = b"You've hit your limit, resets in 2h\n"
+    labelled = [*report, "--expected", "quota", "--expected-reset", "2h"]
+    samples = [
+        subprocess.run(each, input=said, capture_output=True, check=True).stdout
+        for each in (labelled, report)
+    ]
+    corpus.write_bytes(b"".join(samples))
+    done = ran(BENCH / "detection.py", str(corpus))
+    assert (done.returncode, done.stderr) == (0, "skipped 1 without a label\n"), done.stdout
+    assert "1 messages" in done.stdout
+    corpus.write_bytes(samples[1])
+    done = ran(BENCH / "detection.py", str(corpus))
+    assert done.returncode == 2
+    assert "no message has a label" in done.stderr

@@ -32,9 +32,18 @@ PREFIXES: dict[str, str] = {
     "csk-": _ALNUM,  # Cerebras
     "tgp_v1_": _TAIL,  # Together
     "jina_": _ALNUM,
+    "pa-": r"[A-Za-z0-9_-]{40,}",  # Voyage
+    "vck_": _ALNUM,  # Vercel: AI gateway, personal
+    "vcp_": _ALNUM,
     "esecret_": _TAIL,  # Anyscale
     "ABSK": r"[A-Za-z0-9+/=]{20,}",  # Amazon Bedrock, long-lived
     "bedrock-api-key-": r"[A-Za-z0-9+/=]{20,}",
+    # Agent programs
+    "crsr_": _ALNUM,  # Cursor, and its older keys
+    "key_": r"[A-Za-z0-9]{32,}",
+    "sgamp_user_": _TAIL,  # Amp
+    # Factory; constraints of databases (fk-orders-customers) have no digits
+    "fk-": r"(?=[A-Za-z_-]{0,40}[0-9])[A-Za-z0-9_-]{20,}",
     # Tools of agents
     "tvly-": _TAIL,  # Tavily
     "fc-": _HEX,  # Firecrawl
@@ -184,6 +193,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     (".", r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"),  # Discord bots
     ("-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),  # Mailchimp
     ("SK", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),  # Twilio
+    (".", r"[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![A-Za-z0-9])"),  # Z.ai
     (".atlasv1.", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),  # HCP Terraform
     ("8Q~", r"[A-Za-z0-9_~.-]{3}8Q~[A-Za-z0-9_~.-]{31,34}"),  # Microsoft Entra client secrets
     ("7Q~", r"[A-Za-z0-9_~.-]{3}7Q~[A-Za-z0-9_~.-]{31,34}"),

@@ -49,6 +49,7 @@ _LONG_WORD = lazy(r"[A-Za-z0-9_.:/+=~-]{14}")
 _SUSPICIOUS = (
     *("auth", "bearer", "basic", "digest", "negotiate", "cookie", "token", "secret", "pass"),
     *("pwd", "key", "credential", "sig", "session", "sid", "code=", "code_verifier", "webhooks"),
+    "curl",
     "://",
 )
 _NAMES = (
@@ -84,10 +85,10 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{MASK}",
     ),
     (
-        # A word of letters alone is prose: "token provided", "basic authentication".
+        # A short word of letters alone is prose: "token provided", "basic authentication".
         lazy(
             rf"(?i){_START}((?:bearer|basic|token|apikey|digest|negotiate)\s+)"
-            r"(?![a-z]+(?![A-Za-z0-9._~+/=|:-]))[A-Za-z0-9._~+/=|:-]{8,}"
+            r"(?![a-z]{1,15}(?![A-Za-z0-9._~+/=|:-]))[A-Za-z0-9._~+/=|:-]{8,}"
         ),
         rf"\1{MASK}",
     ),
@@ -109,6 +110,14 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (lazy(rf"(?i)(--?{_NAMES}\s)(?![\s-]|\[masked)\S+"), rf"\1{MASK}"),
     (lazy(rf"(?i)(<{_NAMES}>)[^<]+"), rf"\1{MASK}"),
+    # curl -u alice:x
+    (
+        lazy(
+            rf"(?i){_START}(curl\s(?:[^\n]{{0,400}}?\s)?(?:-u|--(?:proxy-)?user)[\s=]?\\?[\"']?)"
+            r"[^\s:\"'\\]{1,100}:[^\s\"'\\]+"
+        ),
+        rf"\1{MASK}",
+    ),
     # scheme://user:secret@host — up to the last @ before the path. A secret may contain slashes; a
     # port followed by a path with an @ in it is none, where the scheme is the web's.
     (

@@ -66,6 +66,8 @@ class Outcome:
         is_work_left: Whether it did not fail, but says that it ended early because a limit is near.
         is_last_word: Whether it is a banner, or an error that the program marked, which states a
             reset, with nothing but advice below it.
+        line: How many lines of its stream stand above what decided, as `split_stream` counts them:
+            JSON values are none; None if that is not known.
     """
 
     failure: Failure | None
@@ -80,6 +82,7 @@ class Outcome:
     confidence: Confidence = Confidence.HIGH
     is_work_left: bool = False
     is_last_word: bool = False
+    line: int | None = None
 
 
 # More prose than this around an error body, and the body is an example in an answer.
@@ -250,6 +253,7 @@ def _from_events(story: Timeline, context: ReadingContext) -> Outcome | None:
         because = "the run reported a failure in words that no pack knows"
         judgement = Judgement(means=Kind.UNKNOWN, because=because)
     outcome = _outcome(judgement, replace(last, text=last.text or story.words), context)
+    outcome = replace(outcome, line=last.line)
     failure = outcome.failure
     if failure is None or not failure.kind.is_limit or failure.model:
         return outcome
@@ -307,7 +311,8 @@ def _from_bodies(
             # A reset signal means that it recovers, whatever the words (E-G1).
             means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
             judgement = replace(judgement, means=means, reset=headers)
-        return _outcome(_completed(judgement, streams, context), body, context)
+        found = _outcome(_completed(judgement, streams, context), body, context)
+        return replace(found, line=body.line)
     return None
 
 
@@ -359,14 +364,14 @@ def _from_text(
     if said is None:
         return None
     if not isinstance(said.judgement.means, Kind):
-        return _going_on(said.text, "notice", context)
+        return replace(_going_on(said.text, "notice", context), line=said.line)
     source = "error line" if said.is_error else "banner"
     heard = Evidence(
         role=Role.FAILED, text=said.text, source=source, status=said.status, is_event=False
     )
     found = _outcome(_completed(said.judgement, streams, context), heard, context)
     is_plain = said.judgement.begin < _LEAD and found.reset is not None
-    return replace(found, is_last_word=said.is_last and is_plain)
+    return replace(found, is_last_word=said.is_last and is_plain, line=said.line)
 
 
 def _from_headers(streams: Sequence[Stream], context: ReadingContext) -> Outcome | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections import deque
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 from zoneinfo import ZoneInfo
 
@@ -13,17 +12,14 @@ import click
 
 from ...api.agent_output import load_packs, read_output
 from ...config.zone import local_zone
-from ..ui.classifications import as_json, as_lines, as_text
+from ..ui.classifications import RowDefaults, answer, as_json, as_text
 from ..ui.completion import agents
+from ..ui.program_output import check_agent, json_lines, known_agents, output_in
 
 if TYPE_CHECKING:
     from ...classify.pattern_packs import Packs
 
 __all__ = ("command",)
-
-# A failure is reported in the last lines: no more than this is kept in memory.
-_MOST = 4 << 20
-_HEAD = 64 << 10
 
 
 @click.command()
@@ -65,70 +61,60 @@ def command(  # noqa: PLR0917 -- click passes options by name
     than 4 MB only the end is read.
 
     With --jsonl each input line is an object with `id` and `text` (or `stdout` and `stderr`), and
-    where known `agent`, `now`, `local_tz`, `exit_code`, `stream`. Each output line has `id`,
-    `kind` (null if it is not a failure), `reset_in` (seconds to the stated reset, without any
-    margin), `reset_at`, `confidence` (of the kind and of the reset, the lower one), `agent`,
-    `model` (that the limit is about), `work_left`, `source` and `because`.
+    where known `agent`, `now`, `local_tz`, `exit_code`, `stream`; the options --agent, --now, --tz
+    and --exit-code hold for lines that do not say it. Each output line has `id`, `kind` (null if it
+    is not a failure), `reset_in` (seconds to the stated reset, without any margin), `reset_at`,
+    `confidence` (of the kind and of the reset, the lower one), `agent`, `model` (that the limit is
+    about), `work_left`, `source` and `because`. A line that cannot be read gets no output line: an
+    error on stderr names it, and the exit code is 2.
     """
     if is_explain and (is_json or is_jsonl):
         raise click.UsageError("--explain prints text; use it without --json and --jsonl")
+    if is_json and is_jsonl:
+        raise click.UsageError("--json prints one object, --jsonl one a line; use one of them")
     loaded = load_packs()
     for problem in loaded.problems:
         click.echo(f"warning: {problem}", err=True)
-    _check_agent(agent, loaded.packs)
-    zone = _zone(zone_name) if zone_name else local_zone()
+    check_agent(agent, loaded.packs)
+    local = local_zone()
+    given = _zone(zone_name) if zone_name else None
+    zone = given or local
     now = time.time() if now_text is None else _now(now_text, zone)
     if is_jsonl:
-        for line in as_lines(file, packs=loaded.packs, agent=agent, now=now, zone=zone):
-            click.echo(line)
+        defaults = RowDefaults(agent=agent, exit_code=exit_code, now=now, zone=given, local=local)
+        _answer_lines(file, loaded.packs, defaults)
         return
-    head, end = _ends_of(file)
-    if head and not agent:  # programs name themselves in their first lines
-        agent = read_output(head, packs=loaded.packs, now=now, zone=zone).agent
-    outcome = read_output(
-        end, packs=loaded.packs, now=now, zone=zone, agent=agent, exit_code=exit_code
-    )
+    printed = output_in(file, is_counted=is_explain)
+    read = partial(read_output, packs=loaded.packs, now=now, zone=zone)
+    if printed.head and not agent:  # programs name themselves in their first lines
+        agent = read(printed.head).agent
+    outcome = read(printed.text, agent=agent, exit_code=exit_code)
     click.echo(as_json(outcome) if is_json else as_text(outcome, now=now, zone=zone))
     if is_explain:
-        from ..ui.explanations import explained
+        from ..ui.explanations import Readings, explained
 
-        click.echo(explained(outcome, end.decode("utf-8", "replace"), loaded.packs))
-
-
-def _ends_of(file: BinaryIO) -> tuple[bytes, bytes]:
-    """The beginning and the end of a long output; nothing and all of a short one."""
-    head = file.read(_HEAD)
-    if file.seekable() and (size := file.seek(0, os.SEEK_END)) > _MOST:
-        file.seek(size - _MOST)
-        return head, _from_line(file.read())
-    if file.seekable():
-        file.seek(0)
-        return b"", file.read()
-    parts, kept, is_cut = deque([head]), len(head), False
-    while part := file.read(_HEAD):
-        parts.append(part)
-        kept += len(part)
-        while kept - len(parts[0]) >= _MOST:
-            kept -= len(parts.popleft())
-            is_cut = True
-    end = b"".join(parts)
-    return (head, _from_line(end)) if is_cut else (b"", end)
+        readings = Readings(
+            outcome=outcome,
+            exit_code=exit_code,
+            if_well=read(printed.text, agent=agent, exit_code=0),
+            if_failed=read(printed.text, agent=agent, exit_code=1),
+        )
+        click.echo(explained(readings, printed, loaded.packs))
 
 
-def _from_line(text: bytes) -> bytes:
-    """`text` from its first whole line on, unless it is all one line."""
-    return text.partition(b"\n")[2] or text
-
-
-def _check_agent(name: str, packs: Packs) -> None:
-    """Refuse a program that neither an adapter nor a pack knows."""
-    from ...core.suggestions import nearest
-    from ...run.agents.catalogue import NAMES
-
-    known = {*NAMES, "generic", *(each for one in packs.packs for each in (one.name, *one.agents))}
-    if name and name not in known:
-        message = f"no agent is called {name!r}; {nearest(name, sorted(known))}"
-        raise click.BadParameter(message, param_hint="--agent")
+def _answer_lines(file: BinaryIO, packs: Packs, defaults: RowDefaults) -> None:
+    """Print an answer for each JSON line; exit with 2 if some could not be read."""
+    known, is_broken = known_agents(packs), False
+    for number, line in enumerate(json_lines(file), 1):
+        if not line.strip():
+            continue
+        try:
+            click.echo(answer(line, number, packs=packs, known=known, defaults=defaults))
+        except click.ClickException as error:
+            click.echo(f"error: {error.message}", err=True)
+            is_broken = True
+    if is_broken:
+        click.get_current_context().exit(2)
 
 
 def _zone(name: str) -> tzinfo:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -14,43 +15,59 @@ from ...api.agent_output import Outcome, read_output
 from ...core.duration import duration_text
 from ...core.failure import Kind, Retryability
 from ...core.hint import Confidence
+from .program_output import unknown
 
 if TYPE_CHECKING:
     from ...classify.pattern_packs import Packs
     from ...classify.times.server_formats import ResetTime
     from ...core.failure import Failure
 
-__all__ = ("as_json", "as_lines", "as_text", "outlook")
+__all__ = ("RowDefaults", "answer", "as_json", "as_text", "json_text", "outlook")
 
 # What `default` does with a wait; longer ones are for `mulligan run`, which can park.
 _IN_PLACE, _HORIZON = 120.0, 21600.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDefaults:
+    """What holds for a JSON line that does not say it itself.
+
+    Args:
+        agent: The program; empty if it is not known.
+        exit_code: Its exit code; None if it is not known.
+        now: Epoch seconds.
+        zone: The host's zone; None for the offset of the row's own time, else the local zone.
+        local: The local zone.
+    """
+
+    agent: str = ""
+    exit_code: int | None = None
+    now: float
+    zone: tzinfo | None = None
+    local: tzinfo
+
+
 def as_json(outcome: Outcome) -> str:
     """One object, with the message that decided."""
-    return json.dumps({**_plain(outcome), "message": outcome.message}, ensure_ascii=False)
+    return json_text({**_plain(outcome), "message": outcome.message})
 
 
-def as_lines(
-    lines: Iterable[bytes], *, packs: Packs, agent: str, now: float, zone: tzinfo
-) -> Iterator[str]:
-    """An answer for each JSON line; a line that is none ends it with an error that names it."""
-    for number, raw in enumerate(lines, 1):
-        if not raw.strip():
-            continue
-        row = _row(raw, number)
-        moment, here = _when(row, number, now, zone)
-        stdout, stderr = _streams(row)
-        outcome = read_output(
-            stdout,
-            stderr,
-            packs=packs,
-            now=moment,
-            zone=here,
-            agent=_words(row, "agent") or agent,
-            exit_code=row["exit_code"] if isinstance(row.get("exit_code"), int) else None,
-        )
-        yield json.dumps({"id": row.get("id"), **_plain(outcome)}, ensure_ascii=False)
+def json_text(data: Mapping[str, Any]) -> str:
+    """`data` on one line; half of a character, which JSON can name, is named again."""
+    text = json.dumps(data, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def answer(
+    raw: bytes | str, number: int, *, packs: Packs, known: Collection[str], defaults: RowDefaults
+) -> str:
+    """The answer to one JSON line, on one line; an error that names the line if it is none."""
+    row = _row(raw, number)
+    try:
+        outcome = _read(row, packs, known, defaults)
+    except ValueError as error:
+        raise click.ClickException(f"line {number}: {error}") from None
+    return json_text({"id": row.get("id"), **_plain(outcome)})
 
 
 def as_text(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
@@ -130,8 +147,17 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+def _iso(at: float) -> str | None:
+    there = _moment(at, UTC)
+    return None if there is None else there.isoformat().replace("+00:00", "Z")
+
+
+def _moment(at: float, zone: tzinfo) -> datetime | None:
+    """`at` in `zone`; None if it is outside of the years 1 to 9999, or at their edge."""
+    try:
+        return datetime.fromtimestamp(at, zone)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _reset_text(reset: ResetTime, zone: tzinfo) -> str:
@@ -143,13 +169,16 @@ def _reset_text(reset: ResetTime, zone: tzinfo) -> str:
 
 
 def _clock(at: float, zone: tzinfo, now: float) -> str:
-    there, here = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(now, zone)
-    day = "" if there.date() == here.date() else f"{there:%a} {there.day} {there:%b} "
+    there, here = _moment(at, zone), _moment(now, zone)
+    if there is None:
+        return "beyond the year 9999"
+    is_today = here is not None and there.date() == here.date()
+    day = "" if is_today else f"{there:%a} {there.day} {there:%b} "
     seconds = there.strftime(":%S") if there.second else ""
     return f"{day}{there:%H:%M}{seconds} {there.tzname()}"
 
 
-def _row(raw: bytes, number: int) -> Mapping[str, Any]:
+def _row(raw: bytes | str, number: int) -> Mapping[str, Any]:
     try:
         row = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -161,34 +190,57 @@ def _row(raw: bytes, number: int) -> Mapping[str, Any]:
     return row
 
 
-def _streams(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What was printed where; `text` without a stream stands for all of it."""
+def _read(
+    row: Mapping[str, Any], packs: Packs, known: Collection[str], defaults: RowDefaults
+) -> Outcome:
     stdout, stderr, text = (_words(row, key) for key in ("stdout", "stderr", "text"))
-    if row.get("stream") == "stderr":
-        return stdout, stderr or text
-    return stdout or text, stderr
+    if stdout is stderr is text is None:
+        raise ValueError("it has no text, stdout or stderr")
+    agent, stream = _words(row, "agent") or defaults.agent, _words(row, "stream")
+    if agent and agent not in known:
+        raise ValueError(unknown(agent, known))
+    if stream not in (None, "stdout", "stderr"):
+        raise ValueError(f"stream needs stdout or stderr; got {stream!r}")
+    # `text` without a stream stands for all that was printed.
+    if stream == "stderr":
+        stderr = stderr or text
+    else:
+        stdout = stdout or text
+    now, zone = _when(row, defaults)
+    code = _exit_code(row, defaults.exit_code)
+    return read_output(
+        stdout or "", stderr or "", packs=packs, now=now, zone=zone, agent=agent, exit_code=code
+    )
 
 
-def _words(row: Mapping[str, Any], key: str) -> str:
+def _words(row: Mapping[str, Any], key: str) -> str | None:
     value = row.get(key)
-    return value if isinstance(value, str) else ""
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{key} needs a string; got {value!r:.60}")
+    return value
 
 
-def _when(row: Mapping[str, Any], number: int, now: float, zone: tzinfo) -> tuple[float, tzinfo]:
-    """The row's clock and zone; a stated time without a named zone brings its own offset."""
-    here = zone
-    if stated := _words(row, "now"):
-        try:
-            moment = datetime.fromisoformat(stated)
-        except ValueError:
-            raise click.ClickException(
-                f"line {number}: now needs ISO 8601; got {stated!r}"
-            ) from None
-        here = moment.tzinfo or zone
-        now = moment.replace(tzinfo=here).timestamp()
-    if name := _words(row, "local_tz"):
-        try:
-            here = ZoneInfo(name)
-        except (KeyError, ValueError, OSError):
-            raise click.ClickException(f"line {number}: no such zone {name!r}") from None
-    return now, here
+def _exit_code(row: Mapping[str, Any], default: int | None) -> int | None:
+    value = row.get("exit_code")
+    if value is None:
+        return default
+    if type(value) is not int:  # True is none
+        raise ValueError(f"exit_code needs a whole number; got {value!r:.60}")
+    return value
+
+
+def _when(row: Mapping[str, Any], defaults: RowDefaults) -> tuple[float, tzinfo]:
+    """The row's clock and zone; a time without a named zone brings its own offset."""
+    stated, name = _words(row, "now"), _words(row, "local_tz")
+    try:
+        moment = datetime.fromisoformat(stated) if stated else None
+    except ValueError:
+        raise ValueError(f"now needs ISO 8601; got {stated!r}") from None
+    try:
+        named = ZoneInfo(name) if name else defaults.zone
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"no such zone {name!r}") from None
+    zone = named or (moment.tzinfo if moment else None) or defaults.local
+    if moment is None:
+        return defaults.now, zone
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp(), zone
