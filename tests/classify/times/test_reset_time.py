@@ -460,3 +460,25 @@ def test_times_without_a_year_and_lengths_in_other_languages(words, seconds):
 @pytest.mark.parametrize("words", ["还有 3 个任务", "range 07-27 items", "重试（剩余 2 次）"])
 def test_a_count_is_no_time(words):
     assert find_reset(words, now=0.0, zone=UTC) is None
+
+
+# Monday, 6 July 2026, 16:27.
+MONDAY = datetime(2026, 7, 6, 16, 27, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize("zeros", ["", "000", "000000", "000000000"])
+def test_an_epoch_in_words_is_read_in_its_unit(zeros):
+    assert seconds(f"resets at 1783358820{zeros}", now=MONDAY, zone=UTC) == 3600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "retry after 99999999999999",
+        "resets in 99999999 hours",
+        "resets at 2170-01-01 00:00",
+        "resets at 17833588200000",
+    ],
+)
+def test_a_time_that_no_server_means_is_not_read(text):
+    assert seconds(text) is None

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from enum import Enum
-from math import isfinite
 from typing import TYPE_CHECKING
 
-from ...core.hint import Precision
+from ...core.hint import LONGEST, Precision
 from ...core.lazy_pattern import lazy
 from ...core.record import record
 from .clocks import TimeOfDay, clock_at
 from .dates import Day, day_at
 from .durations import Length, duration_at
 from .instants import instant
+from .server_formats import epoch_of, is_instant
 from .zones import Zone, zone_at
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ("Lead", "When", "epoch_of", "when_at")
+__all__ = ("Lead", "When", "when_at")
 
 
 @record(kw_only=True)
@@ -52,23 +52,11 @@ class Lead(Enum):
     CLOCK = "clock"
 
 
-_EPOCH = lazy(r"(?P<n>\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
+_EPOCH = lazy(r"(?P<n>\d{19}|\d{16}|\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
 _BETWEEN = lazy(
     r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
     re.IGNORECASE,
 )
-# From 2001 to 2106: what has ten digits and lies outside is a number, not a time.
-_EPOCH_RANGE = (1_000_000_000, 4_300_000_000)
-_MILLIS = 100_000_000_000
-_A_YEAR = 366 * 86400.0
-
-
-def epoch_of(number: float) -> float | None:
-    """The epoch seconds that `number` is, given in seconds or milliseconds; None if it is none."""
-    if not isfinite(number):
-        return None
-    value = number / 1000 if number >= _MILLIS else number
-    return value if _EPOCH_RANGE[0] <= value <= _EPOCH_RANGE[1] else None
 
 
 def when_at(
@@ -95,7 +83,7 @@ def when_at(
 
 
 def _after(length: Length, now: float) -> When | None:
-    if length.seconds > 10 * _A_YEAR:
+    if length.seconds > LONGEST:
         return None
     # "5 days 22 hours 11 minutes" was rounded to the minute before it was printed.
     precision = Precision.MINUTE if length.smallest >= 60 else Precision.EXACT
@@ -131,7 +119,7 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo | None) -> When
         return None
     tz = stated.tz if stated else zone
     moment = None if tz is None else instant(day=day, clock=clock, zone=tz, now=now)
-    if moment is None:
+    if moment is None or not is_instant(moment.at):
         return None
     has_seconds = moment.is_end or (clock is not None and clock.second is not None)
     return When(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core.hint import Precision
+from ...core.hint import LONGEST, Precision
 from ...core.lazy_pattern import lazy
 from ..bodies import opened
 from ..quotas import limit_hint
-from .server_formats import ResetTime, number, read_value
+from .server_formats import ResetTime, is_instant, number, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,6 @@ _THOUSANDS = lazy(r"(?<=\d),(?=\d{3}(?!\d))")
 _LONGEST_KEY = 40
 _DEPTH = 8
 _MOST_NODES = 4000
-_MOST_MILLIS = 366 * 86400e3
 _LONGEST_VALUE = 80
 
 
@@ -119,21 +118,21 @@ def _reset(
 ) -> ResetTime | None:
     if isinstance(value, str):
         text = _THOUSANDS.sub("", value.strip()[:_LONGEST_VALUE])
-    elif 0 <= value < 1e18:
+    elif 0 <= value < 1e19:
         text = f"{value:.6f}"
     else:
         return None
     source = f"{key}: {value}"[:_LONGEST_VALUE]
     if rank == _MILLISECONDS:
         millis = number(text)
-        if millis is None or millis >= _MOST_MILLIS:
-            return None
-        return _length(millis / 1000, source, now)
+        return None if millis is None else _length(millis / 1000, source, now)
     stated = read_value(text, now=now)
     if stated is None or (zone is not None and stated.confidence == "low"):
         return _in_words(text, source, now=now, zone=zone)
     if stated.at is None:
         return _length(stated.delay, source, now)
+    if not is_instant(stated.at):
+        return None
     return ResetTime(
         seconds=max(0.0, stated.delay),
         at=stated.at,
@@ -143,7 +142,9 @@ def _reset(
     )
 
 
-def _length(seconds: float, source: str, now: float) -> ResetTime:
+def _length(seconds: float, source: str, now: float) -> ResetTime | None:
+    if seconds > LONGEST:
+        return None
     return ResetTime(
         seconds=seconds,
         at=now + seconds,
