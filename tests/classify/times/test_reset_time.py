@@ -475,6 +475,7 @@ def test_an_epoch_in_words_is_read_in_its_unit(zeros):
     "text",
     [
         "retry after 99999999999999",
+        "retry after 999,999,999,999",
         "resets in 99999999 hours",
         "resets at 2170-01-01 00:00",
         "resets at 17833588200000",
@@ -482,3 +483,77 @@ def test_an_epoch_in_words_is_read_in_its_unit(zeros):
 )
 def test_a_time_that_no_server_means_is_not_read(text):
     assert seconds(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("try again in 1 234 seconds", 1234),
+        ("try again in 1\u00a0234 seconds", 1234),
+        ("try again in 1\u202f234 seconds", 1234),
+        ("try again in 1'234 seconds", 1234),
+        ("try again in 1\u2019234 seconds", 1234),
+        ("try again in 1_234 seconds", 1234),
+        ("try again in 1,234,567.5 ms", 1234.5675),
+        ("retry after 1,234", 1234),
+        ("retry after 1_234", 1234),
+        ("resets at 1,783,358,820", 3600),
+        ("resets in 5 Std. 30 Min.", 19800),
+        ("resets in an hour and a half", 5400),
+        ("resets in two and a half hours", 9000),
+        ("resets in 2½ hours", 9000),
+        ("resets in 2 1/2 hours", 9000),
+        ("réessayez dans deux heures et demie", 9000),
+        ("Please wait at least 30 seconds", 30),
+        ("retry after 30 or send fewer requests", 30),
+        ('{"retry-after": 30, "x": 1}', 30),
+    ],
+)
+def test_a_number_is_read_whole(text, expected):
+    assert seconds(text, now=MONDAY, zone=UTC) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resets in -5 seconds",
+        "resets at -1783358820",
+        "-5 seconds until reset",
+        "retry after 5 long seconds",
+        "retry after 1 234",
+        "retry after 5 503 Service Unavailable",
+    ],
+)
+def test_a_part_of_a_number_is_no_time(text):
+    assert seconds(text, now=MONDAY, zone=UTC) is None
+
+
+def test_a_status_in_front_is_no_part_of_the_wait():
+    assert seconds("429 300 seconds until reset", now=MONDAY, zone=UTC) == 300
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("请等待两小时", 7200),
+        ("三十分钟后", 1800),
+        ("半小时后", 1800),
+        ("一个半小时后重试", 5400),
+        ("2小时半后重试", 9000),
+        ("一周后", 604800),
+        ("两周后", 1209600),
+        ("一百二十秒后重试", 120),
+        ("三時間後", 10800),
+        ("60秒間お待ちください", 60),
+        ("1個小時後", 3600),
+        ("1個小時後重試", 3600),
+        ("1ヶ月後", 2592000),
+        ("2日と3時間後にリセット", 183600),
+        ("Error: 429 60秒間お待ちください", 60),
+        ("Error: 429 请等待两分钟后重试", 120),
+        ("今天 09:00 超出限额，5分钟后重试", 300),
+        ("60초 동안 기다려 주세요", 60),
+    ],
+)
+def test_a_length_in_chinese_japanese_or_korean(text, expected):
+    assert seconds(text, now=MONDAY, zone=UTC) == expected

@@ -14,6 +14,7 @@ from .clocks import TimeOfDay, clock_at
 from .dates import Day, day_at
 from .durations import Length, duration_at
 from .instants import instant
+from .numbers import GROUPED, number_of
 from .server_formats import epoch_of, is_instant
 from .zones import Zone, zone_at
 
@@ -52,7 +53,7 @@ class Lead(Enum):
     CLOCK = "clock"
 
 
-_EPOCH = lazy(r"(?P<n>\d{19}|\d{16}|\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
+_EPOCH = lazy(rf"(?P<n>{GROUPED}|\d{{19}}|\d{{16}}|\d{{13}}|\d{{10}})(?:\.\d{{1,9}})?(?![\d:/-])")
 _BETWEEN = lazy(
     r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
     re.IGNORECASE,
@@ -71,7 +72,7 @@ def when_at(
         zone: What a time without a zone means; None where that is not known.
         lead: What the words in front ask for.
     """
-    if (found := _EPOCH.match(text, start)) and (at := epoch_of(float(found["n"]))) is not None:
+    if (found := _EPOCH.match(text, start)) and (at := epoch_of(number_of(found["n"]))) is not None:
         return When(at=at, end=found.end(), precision=Precision.SECOND)
     length = duration_at(text, start, has_colons=lead is Lead.DURATION)
     if length is not None and lead is not Lead.CLOCK:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core.hint import LONGEST, Precision
-from ...core.lazy_pattern import lazy
 from ..bodies import opened
 from ..quotas import limit_hint
+from .numbers import ungrouped
+from .plain_text import level
 from .server_formats import ResetTime, is_instant, number, read_value
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ _KEYS = {
         _INSTANT,
     ),
 }
-_THOUSANDS = lazy(r"(?<=\d),(?=\d{3}(?!\d))")
 _LONGEST_KEY = 40
 _DEPTH = 8
 _MOST_NODES = 4000
@@ -117,7 +117,7 @@ def _reset(
     rank: int, key: str, value: str | float, *, now: float, zone: tzinfo | None
 ) -> ResetTime | None:
     if isinstance(value, str):
-        text = _THOUSANDS.sub("", value.strip()[:_LONGEST_VALUE])
+        text = ungrouped(level(value.strip()[:_LONGEST_VALUE]))
     elif 0 <= value < 1e19:
         text = f"{value:.6f}"
     else:
