@@ -16,7 +16,7 @@ from .durations import Length, duration_at
 from .instants import instant
 from .numbers import GROUPED, number_of
 from .server_formats import epoch_of, is_instant
-from .zones import Zone, zone_at
+from .zones import Zone, zone_at, zone_in_front
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -55,7 +55,7 @@ class Lead(Enum):
 
 _EPOCH = lazy(rf"(?P<n>{GROUPED}|\d{{19}}|\d{{16}}|\d{{13}}|\d{{10}})(?:\.\d{{1,9}})?(?![\d:/-])")
 _BETWEEN = lazy(
-    r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
+    r"(?:[\s,·@，、の的]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
     re.IGNORECASE,
 )
 
@@ -101,8 +101,8 @@ def _after(length: Length, now: float) -> When | None:
 def _calendar(text: str, start: int, *, now: float, zone: tzinfo | None) -> When | None:
     day: Day | None = None
     clock: TimeOfDay | None = None
-    stated: Zone | None = None
-    end = position = start
+    stated = zone_in_front(text, start)
+    end = position = start if stated is None else stated.end
     while True:
         found: Day | TimeOfDay | Zone | None = None
         if clock is None and (found := clock_at(text, position)) is not None:
