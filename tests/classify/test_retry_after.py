@@ -30,7 +30,7 @@ def delay(value: str, **others: str) -> float | None:
         ("1.5", 1.5),
         (" 7 ", 7.0),
         ("007", 7.0),
-        ("1000000000000", 1e12),  # E-A7: whoever waits decides, the reader does not
+        ("86400000", 86400000.0),
         ("30, 30", 30.0),
         ("30, 45", 45.0),
     ],
@@ -63,6 +63,34 @@ HOSTILE = [
 @pytest.mark.parametrize("value", HOSTILE)
 def test_zero_negative_past_or_malformed_is_no_hint(value):  # E-A5, E-A6, E-A8, E-A10
     assert delay(value) is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "999999999"},
+        {"retry-after": "99999999999999"},
+        {"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {"retry-after-ms": "999999999999999"},
+    ],
+)
+def test_a_time_that_no_server_means_is_no_hint(headers):  # E-A7
+    assert read_retry_after(headers, now=NOW) is None
+
+
+@pytest.mark.parametrize("scale", [1, 10**3, 10**6, 10**9])
+def test_an_instant_since_1970_is_read_in_its_unit(scale):
+    stated = str(int(NOW + 90) * scale)
+    hint = read_retry_after({"retry-after": stated}, now=NOW)
+    assert hint is not None
+    assert hint.delay == pytest.approx(90, abs=1e-3)
+    assert hint.at == pytest.approx(NOW + 90)
+    assert when(stated, clocks=ClockPair(NOW, NOW), source="x-ratelimit-reset") is not None
+
+
+@pytest.mark.parametrize("stated", ["999999999999h", "99999999999999s", "9999-12-31T23:59:59Z"])
+def test_a_reset_header_that_no_server_means_is_no_hint(stated):  # E-A7
+    assert when(stated, clocks=ClockPair(NOW, NOW), source="x-ratelimit-reset") is None
 
 
 def test_milliseconds_win_over_seconds():  # E-A15

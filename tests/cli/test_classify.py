@@ -132,6 +132,25 @@ def test_a_text_of_stderr_is_held_against_the_answer_on_stdout():
     assert kinds == ["overloaded", None]
 
 
+@pytest.mark.parametrize(
+    ("field", "at"),
+    [
+        ('"resets_at":1783358820000000', "2026-07-06T17:27:00Z"),
+        ('"retry_after":99999999999999', None),
+        ('"resets_at":1e17', None),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "--json", "--jsonl"])
+def test_no_number_is_a_time_that_cannot_be_shown(field, at, form):
+    """An epoch in microseconds was read in milliseconds: the year 58482 raised a ValueError."""
+    words = '{"type":"error","error":{"message":"rate limit",' + field + "}}"
+    if form == "text":
+        assert ("resets" in run(words=words).output) == (at is not None)
+        return
+    row = json.dumps({"id": "one", "text": words}) if form == "--jsonl" else words
+    assert json.loads(run(form, words=row).output)["reset_at"] == at
+
+
 def test_a_reset_that_is_over_is_zero_seconds_away():
     answer = json.loads(
         run("--json", words="You've hit your limit · resets 2026-07-01 10:00").stdout

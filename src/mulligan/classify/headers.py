@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.hint import Hint
-from .times.server_formats import ClockPair, hint_at, http_date, number
+from .times.server_formats import ClockPair, hint_at, http_date, number, read_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -83,12 +83,13 @@ def read_retry_after(headers: Mapping[str, str], *, now: float) -> Hint | None:
     if value is None:
         return None
     seconds = _seconds(value)
-    if seconds is not None:
-        return Hint.after(seconds, source="retry-after")
-    stated = http_date(value, now=now)
-    if stated is None:
+    stated = None if seconds is None else read_number(seconds, now=now)
+    if stated is not None and stated.at is None:
+        return Hint.after(stated.delay, source="retry-after")
+    instant = http_date(value, now=now) if stated is None else stated.at
+    if instant is None:
         return None
-    return hint_at(stated, clocks=read_clocks(headers, now=now), source="retry-after")
+    return hint_at(instant, clocks=read_clocks(headers, now=now), source="retry-after")
 
 
 def read_clocks(headers: Mapping[str, str], *, now: float) -> ClockPair:

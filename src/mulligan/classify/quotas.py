@@ -99,8 +99,8 @@ def read_quotas(headers: Mapping[str, str], *, now: float) -> tuple[Quota, ...]:
                 _structured(drafts, name, value)
         else:
             _named(drafts, name, value)
-    # The shortest instant is an epoch of nine digits; without one the Date header is not read.
-    has_instant = any(draft.reset and len(draft.reset) > 8 for draft in drafts.values())
+    # The shortest instant is an epoch of ten digits; without one the Date header is not read.
+    has_instant = any(draft.reset and len(draft.reset) > 9 for draft in drafts.values())
     clocks = read_clocks(headers, now=now) if has_instant else ClockPair(now, now)
     found = [draft.quota(dimension, clocks) for dimension, draft in drafts.items()]
     return tuple([quota for quota in found if quota is not None])

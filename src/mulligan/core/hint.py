@@ -12,7 +12,10 @@ from math import isfinite
 from ..errors import SettingError
 from .record import record
 
-__all__ = ("Confidence", "Hint", "Precision")
+__all__ = ("LONGEST", "Confidence", "Hint", "Precision")
+
+# Ten years: no server means a longer wait, whatever the number is that it sent.
+LONGEST = 10 * 366 * 86400.0
 
 
 class Precision(StrEnum):
@@ -72,11 +75,14 @@ class Hint:
         precision: Precision = Precision.EXACT,
         confidence: Confidence = Confidence.HIGH,
     ) -> Hint | None:
-        """The hint for `delay`, or None where the delay is not a usable future time."""
+        """The hint for `delay`, or None where the delay is not a usable future time.
+
+        A length of time (without `at`) above `LONGEST` is none.
+        """
         try:
             delay = float(delay)
         except OverflowError:  # a whole number of a thousand digits
             return None
-        if not (isfinite(delay) and delay > 0):
+        if not (isfinite(delay) and delay > 0) or (at is None and delay > LONGEST):
             return None
         return cls(delay=delay, at=at, precision=precision, source=source, confidence=confidence)

@@ -460,3 +460,150 @@ def test_times_without_a_year_and_lengths_in_other_languages(words, seconds):
 @pytest.mark.parametrize("words", ["还有 3 个任务", "range 07-27 items", "重试（剩余 2 次）"])
 def test_a_count_is_no_time(words):
     assert find_reset(words, now=0.0, zone=UTC) is None
+
+
+# Monday, 6 July 2026, 16:27.
+MONDAY = datetime(2026, 7, 6, 16, 27, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize("zeros", ["", "000", "000000", "000000000"])
+def test_an_epoch_in_words_is_read_in_its_unit(zeros):
+    assert seconds(f"resets at 1783358820{zeros}", now=MONDAY, zone=UTC) == 3600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "retry after 99999999999999",
+        "retry after 999,999,999,999",
+        "resets in 99999999 hours",
+        "resets at 2170-01-01 00:00",
+        "resets at 17833588200000",
+    ],
+)
+def test_a_time_that_no_server_means_is_not_read(text):
+    assert seconds(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("try again in 1 234 seconds", 1234),
+        ("try again in 1\u00a0234 seconds", 1234),
+        ("try again in 1\u202f234 seconds", 1234),
+        ("try again in 1'234 seconds", 1234),
+        ("try again in 1\u2019234 seconds", 1234),
+        ("try again in 1_234 seconds", 1234),
+        ("try again in 1,234,567.5 ms", 1234.5675),
+        ("retry after 1,234", 1234),
+        ("retry after 1_234", 1234),
+        ("resets at 1,783,358,820", 3600),
+        ("resets in 5 Std. 30 Min.", 19800),
+        ("resets in an hour and a half", 5400),
+        ("resets in two and a half hours", 9000),
+        ("resets in 2½ hours", 9000),
+        ("resets in 2 1/2 hours", 9000),
+        ("réessayez dans deux heures et demie", 9000),
+        ("Please wait at least 30 seconds", 30),
+        ("retry after 30 or send fewer requests", 30),
+        ('{"retry-after": 30, "x": 1}', 30),
+    ],
+)
+def test_a_number_is_read_whole(text, expected):
+    assert seconds(text, now=MONDAY, zone=UTC) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resets in -5 seconds",
+        "resets at -1783358820",
+        "-5 seconds until reset",
+        "retry after 5 long seconds",
+        "retry after 1 234",
+        "retry after 5 503 Service Unavailable",
+    ],
+)
+def test_a_part_of_a_number_is_no_time(text):
+    assert seconds(text, now=MONDAY, zone=UTC) is None
+
+
+def test_a_status_in_front_is_no_part_of_the_wait():
+    assert seconds("429 300 seconds until reset", now=MONDAY, zone=UTC) == 300
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("请等待两小时", 7200),
+        ("三十分钟后", 1800),
+        ("半小时后", 1800),
+        ("一个半小时后重试", 5400),
+        ("2小时半后重试", 9000),
+        ("一周后", 604800),
+        ("两周后", 1209600),
+        ("一百二十秒后重试", 120),
+        ("三時間後", 10800),
+        ("60秒間お待ちください", 60),
+        ("1個小時後", 3600),
+        ("1個小時後重試", 3600),
+        ("1ヶ月後", 2592000),
+        ("2日と3時間後にリセット", 183600),
+        ("Error: 429 60秒間お待ちください", 60),
+        ("Error: 429 请等待两分钟后重试", 120),
+        ("今天 09:00 超出限额，5分钟后重试", 300),
+        ("60초 동안 기다려 주세요", 60),
+    ],
+)
+def test_a_length_in_chinese_japanese_or_korean(text, expected):
+    assert seconds(text, now=MONDAY, zone=UTC) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("北京时间 18:30 重置", "2026-07-07T10:30:00"),
+        ("18:30（北京时间）重置", "2026-07-07T10:30:00"),
+        ("重置时间(北京时间): 2026-07-08 18:30", "2026-07-08T10:30:00"),
+        ("日本時間 18:30 にリセット", "2026-07-07T09:30:00"),
+        ("한국시간 18:30에 재설정", "2026-07-07T09:30:00"),
+        ("UTC时间 18:30 重置", "2026-07-06T18:30:00"),
+        ("今晚8点重置", "2026-07-06T20:00:00"),
+        ("今晚八点重置", "2026-07-06T20:00:00"),
+        ("明天上午9点重置", "2026-07-07T09:00:00"),
+        ("明日の10:00にリセット", "2026-07-07T10:00:00"),
+        ("后天下午三点半恢复", "2026-07-08T15:30:00"),
+        ("下周一 10:00 重置", "2026-07-13T10:00:00"),
+        ("下周三 9点恢复", "2026-07-15T09:00:00"),
+        ("星期三 10:00 重置", "2026-07-08T10:00:00"),
+        ("本周五 10:00 重置", "2026-07-10T10:00:00"),
+        ("来週月曜 10:00 にリセット", "2026-07-13T10:00:00"),
+        ("7月10日(金) 10:00にリセット", "2026-07-10T10:00:00"),
+        ("다음 주 월요일 10:00에 재설정", "2026-07-13T10:00:00"),
+        ("每天0点重置", "2026-07-07T00:00:00"),
+    ],
+)
+def test_an_instant_in_chinese_japanese_or_korean(text, expected):
+    assert local(text, now=MONDAY, zone=UTC) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "额度每5小时重置一次",
+        "リセットは5時間ごと",
+        "5時間ごとにリセット",
+        "5시간마다 초기화",
+        "一日一回リセット",
+        "毎月1日にリセット",
+        "一周一次重置",
+        "十分抱歉，请稍后重试",
+        "请晚一点再试",
+        "一時的に混雑しています、再試行してください",
+        "完成百分之三十后重试",
+        "明天八点重置",
+        "今天的额度已用完，请重试",
+    ],
+)
+def test_how_often_and_how_much_are_no_time(text):
+    assert seconds(text, now=MONDAY, zone=UTC) is None

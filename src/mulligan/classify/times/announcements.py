@@ -56,7 +56,8 @@ _ITALIAN = r"riprova\w*|ripristin\w*|reimposta\w*|azzera\w*"
 _DUTCH = r"probeer(?: het)?(?: opnieuw)?|opnieuw"
 _RUSSIAN = r"сброс\w*|повторите(?: попытку)?|попробуйте(?: снова| ещё раз)?|обнов\w*"
 _EAST = (
-    r"重置|重试|锁定|冷却|恢复|刷新|解除|等待|剩余时间|还有|还需|还剩|リセット|再試行|再開|残り(?:時間)?|あと"
+    r"重[置试試设設]|[锁鎖]定|冷[却卻]|恢[复復]|刷新|解除|等[待候]|稍等|剩[余餘][时時][间間]|[还還][有需剩]"
+    r"|リセット|再試行|再開|残り(?:時間)?|あと"
     r"|재설정|초기화|다시 시도|까지|남은 시간"
 )
 
@@ -75,7 +76,7 @@ ANNOUNCED = lazy(
 
 # Between the word and its time: "resets at", "will be available again on", "in about".
 _BETWEEN = (
-    *("again", "it", "is", "are", "be", "will", "on", "at", "by", "after", "in", "within", "for"),
+    *("again", "it", "is", "are", "be", "will", "on", "by", "after", "in", "within", "for"),
     *("of", "the", "to", "from", "until", "around", "about", "time", "using", "next", "occurs?"),
     *(
         "scheduled",
@@ -97,6 +98,7 @@ _BETWEEN = (
     *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
     *("时间", "時間", "日時", "시각", "시간", r"\(?(?:utc|gmt)\)?(?=\s*:)"),
+    "at(?! least| most)",
     *("l(?=')", "は", "에", r"\{?\s*seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
 )
 JOINERS = lazy(
@@ -124,5 +126,8 @@ WORD_LAST = lazy(
     r"\b(?:left |remaining |to go )?(?:until|till|before|to) (?:(?:the|your|next|quota|limit|usage"
     r"|weekly|session|rate) ){0,3}(?:reset|refresh|renewal)s?\b"
     r"|zurückgesetzt|wieder verfügbar|erneut|\bweiter\b|réinitialis"
-    r"|重置|重试|恢复|刷新|解除|可用|再试|リセット|再開|再試行|利用可能|もう一度|再度|お試し|재설정|초기화|다시"
+    r"|重[置试試设設]|恢[复復]|刷新|解除|可用|再[试試]|リセット|再開|再試行|利用可能|もう一度|再度|お試し|お待ち"
+    r"|재설정|초기화|다시|기다"
+    # 三十分钟后: the whole of what was said
+    r"|(?<=[钟鐘时時间間秒天日周週月期])[后後](?=[\s。.!！)]{0,8}$)"
 )

@@ -6,6 +6,7 @@ import re
 
 from ...core.lazy_pattern import lazy
 from ...core.record import record
+from .numbers import HAN, number_of
 
 __all__ = ("TimeOfDay", "clock_at")
 
@@ -41,16 +42,17 @@ _HOURS = lazy(
     re.IGNORECASE,
 )
 _EAST = lazy(
-    r"(?P<half>上午|下午|晚上|凌晨|早上|午前|午後|오전|오후)?\s?(?P<h>\d{1,2})"
-    r"(?:[:：](?P<m>\d{2})(?::(?P<s>\d{2}))?|[时時点點시]\s?(?:(?P<m2>\d{1,2})[分분])?)"
+    r"(?P<part>(?P<morning>上午|凌晨|早[上晨]|(?<=[今明])早|清晨|午前|朝|오전|새벽|아침)|(?P<noon>中午|正午)"
+    r"|(?P<afternoon>下午|午[後后]|傍晚|夕方|오후|저녁)|(?P<night>[晚夜][上間间里]?|晩|밤))?\s?"
+    # Alone, 一点 is "a bit" and 一時 "for now".
+    rf"(?P<h>\d{{1,2}}|(?(part){HAN}|(?!))(?=[时時点點]))(?::(?P<m>\d{{2}})(?::(?P<s>\d{{2}}))?"
+    rf"|[時时點点시][钟鐘]?(?![间間간])\s?(?:(?P<m2>\d{{1,2}}|{HAN})[分분]|(?P<half>半|반))?)"
 )
 _NAMED = lazy(
     r"(?P<noon>noon|midday|midi|mediod[ií]a|meio-dia|mittags?|mezzogiorno)\b"
     r"|(?P<midnight>midnight|minuit|medianoche|meia-noite|mitternacht|mezzanotte)\b",
     re.IGNORECASE,
 )
-_NIGHT = {"上午", "凌晨", "早上", "午前", "오전", "晚上"}
-_AFTERNOON = {"下午", "晚上", "午後", "오후"}
 
 
 def clock_at(text: str, start: int) -> TimeOfDay | None:
@@ -68,15 +70,24 @@ def clock_at(text: str, start: int) -> TimeOfDay | None:
         hour = int(found["h"] or found["h2"])
         return _valid(hour, found["m"] or found["m2"], None, found.end())
     if found := _EAST.match(text, start):
-        hour = int(found["h"])
-        if found["half"] in _AFTERNOON and hour < 12:
-            hour += 12
-        elif found["half"] in _NIGHT and hour == 12:
-            hour = 24 if found["half"] == "晚上" else 0
-        return _valid(hour, found["m"] or found["m2"], found["s"], found.end())
+        return _eastern(found)
     if found := _NAMED.match(text, start):
         return TimeOfDay(hour=12 if found["noon"] else 0, end=found.end())
     return None
+
+
+def _eastern(found: re.Match[str]) -> TimeOfDay | None:
+    hour = int(number_of(found["h"]))
+    if found["night"]:
+        if hour < 5:  # 晚一点 is "a bit later", and 今晚1点 lies in another day
+            return None
+        hour += 12 if hour <= 12 else 0
+    elif (found["afternoon"] and hour < 12) or (found["noon"] and hour < 6):
+        hour += 12
+    elif found["morning"] and hour == 12:
+        hour = 0
+    minute = found["m"] or (found["m2"] and str(int(number_of(found["m2"]))))
+    return _valid(hour, "30" if found["half"] else minute, found["s"], found.end())
 
 
 def _valid(hour: int, minute: str | None, second: str | None, end: int) -> TimeOfDay | None:

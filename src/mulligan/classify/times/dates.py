@@ -23,6 +23,7 @@ class Day:
         month: 1 to 12; 0 if none was stated.
         day: 1 to 31; 0 if no date was stated.
         weekday: 0 is Monday.
+        week: Calendar weeks from this one; None for the next such weekday.
         ahead: Days from today.
         is_ambiguous: Whether month and day could be the other way round.
     """
@@ -32,6 +33,7 @@ class Day:
     month: int = 0
     day: int = 0
     weekday: int | None = None
+    week: int | None = None
     ahead: int | None = None
     is_ambiguous: bool = False
 
@@ -73,7 +75,8 @@ def _names(table: tuple[str, ...], prefix: str) -> str:
 _YEAR = r"(?:19|20|21)\d{2}"
 _ISO = lazy(rf"(?P<y>{_YEAR})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep)(?P<d>\d{{1,2}})(?!\d)")
 _EAST = lazy(
-    rf"(?:(?P<y>{_YEAR})\s?[年년]\s?)?(?P<m>\d{{1,2}})\s?[月월]\s?(?P<d>\d{{1,2}})\s?[日号일]"
+    rf"(?:(?P<y>{_YEAR})\s?[年년]\s?)?(?P<m>\d{{1,2}})\s?[月월]\s?(?P<d>\d{{1,2}})\s?[日号號일]"
+    r"(?:\s?\((?:[周週]|星期)?[一二三四五六天月火水木金土日월화수목금토일](?:曜日?|요일)?\))?"
 )
 # 07-27 09:25:00: a month and a day, where a time of day follows
 _DASHES = lazy(r"(?P<m>\d{2})-(?P<d>\d{2})(?=[T ,]{1,2}\d{1,2}:\d{2})(?P<y>)")
@@ -97,6 +100,17 @@ _OF_MONTH = lazy(
 )
 _WEEKDAY = lazy(rf"(?:next\s+)?(?:{_names(_WEEKDAYS, 'w')})\b\.?", re.IGNORECASE)
 _AHEAD = lazy(rf"(?:{_names(_SOON, 's')})\b", re.IGNORECASE)
+# In Chinese the week begins on Monday; 下周一 is the Monday of the next one.
+_EAST_WEEKDAY = lazy(
+    r"(?:(?P<next>下[个個]?|来|來|다음\s?)|(?P<this>[本这這今][个個]?|이번\s?))?"
+    r"(?:(?:[周週]|星期|[礼禮]拜)(?P<zh>[一二三四五六日天])(?!\s?[次回])"
+    r"|(?:[周週]の?)?(?P<ja>[月火水木金土日])曜日?|(?:주\s?)?(?P<ko>[월화수목금토일])요일)"
+)
+_WEEKDAY_SIGNS = {"zh": "一二三四五六日", "ja": "月火水木金土日", "ko": "월화수목금토일"}
+_EAST_AHEAD = lazy(
+    r"(?P<s0>[今本][天日]|今(?=[晚晩夜早朝])|오늘)|(?P<s1>明[天日]|明(?=[晚晩早朝])|내일)"
+    r"|(?P<s2>[后後]天|明後日|모레)"
+)
 
 
 def day_at(text: str, start: int) -> Day | None:
@@ -122,13 +136,21 @@ def _day_from_today(text: str, start: int) -> Day | None:
         return Day(end=found.end(), day=day) if 1 <= day <= 31 else None
     if found := _WEEKDAY.match(text, start):
         return Day(end=found.end(), weekday=_which(found, "w", 7))
-    if found := _AHEAD.match(text, start):
+    if found := _EAST_WEEKDAY.match(text, start):
+        week = 1 if found["next"] else 0 if found["this"] else None
+        return Day(end=found.end(), weekday=_east_weekday(found), week=week)
+    if found := _AHEAD.match(text, start) or _EAST_AHEAD.match(text, start):
         return Day(end=found.end(), ahead=_which(found, "s", len(_SOON)))
     return None
 
 
 def _which(found: re.Match[str], prefix: str, count: int) -> int:
     return next(index for index in range(count) if found[f"{prefix}{index}"] is not None)
+
+
+def _east_weekday(found: re.Match[str]) -> int:
+    language = next(name for name in _WEEKDAY_SIGNS if found[name])
+    return _WEEKDAY_SIGNS[language].index(found[language].replace("天", "日"))
 
 
 def _dated(

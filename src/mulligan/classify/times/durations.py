@@ -10,19 +10,21 @@ import re
 
 from ...core.lazy_pattern import lazy
 from ...core.record import record
+from .numbers import FIGURES, HAN, number_of
 
 __all__ = ("Length", "duration_at")
 
 _UNIT_WORDS = {
     0.001: "milliseconds?|millisekunden?|millis|msecs?|ms|毫秒",
     1.0: "seconds?|segundos?|sekunden?|secondes?|second[oi]|seconden|secs?|sek|seg|s"
-    "|секунд[ыу]?|сек|秒钟?|초",
-    60.0: "minutes?|minutos?|minuten?|minut[oi]|mins?|m|минут[ыу]?|мин|分钟?|分間?|분",
+    "|секунд[ыу]?|сек|秒[钟鐘間]?|초",
+    60.0: "minutes?|minutos?|minuten?|minut[oi]|mins?|m|минут[ыу]?|мин|分[钟鐘間]?(?!之)|분",
     3600.0: "hours?|horas?|stunden?|heures?|or[ae]|uren|uur|hrs?|std|h|час(?:а|ов)?"
-    "|小时|小時|時間|시간",
+    "|小[时時]|[钟鐘][头頭]|時間|시간",
     86400.0: "days?|d[ií]as?|tage?n?|jours?|giorn[oi]|dagen|d|дн(?:я|ей)|день|天|日間?|일",
-    604800.0: "weeks?|semanas?|wochen?|semaines?|settiman[ae]|wks?|w|недел[яиюь]|周|週間?|주",
-    2592000.0: "months?|mes(?:es)?|monate?n?|mois|mes[ei]|个月|か月|개월",
+    604800.0: "weeks?|semanas?|wochen?|semaines?|settiman[ae]|wks?|w|недел[яиюь]"
+    "|星期|[礼禮]拜|[周週]間?|주",
+    2592000.0: "months?|mes(?:es)?|monate?n?|mois|mes[ei]|[个個かヶカケヵ]月|개월",
 }
 _NUMBER_WORDS = {
     "half an": 0.5, "half a": 0.5, "an": 1, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4,
@@ -31,27 +33,34 @@ _NUMBER_WORDS = {
     "eine": 1, "einer": 1, "einem": 1, "einen": 1, "un": 1, "una": 1, "une": 1, "um": 1, "uma": 1,
     "dos": 2, "dois": 2, "duas": 2, "deux": 2, "zwei": 2,
 }  # fmt: skip
-# 3,600 seconds: three digits behind a comma are thousands.
-_THOUSANDS = lazy(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+# An hour and a half, two and a half hours, 2½ hours, 两个半小时.
+_HALF = (
+    r"(?:(?:and\s+a|und\s+ein\w{0,2}|y|et|e)\s+(?:half|halbe?s?|medi[ao]|demie?|mei[ao]|mezz[ao])"
+    r"(?![A-Za-z])|½|1/2|半|반)"
+)
 _SIZES = tuple(_UNIT_WORDS)
 _PART = lazy(
-    r"(?:(?P<number>\d{1,3}(?:,\d{3}){1,3}(?:\.\d{1,15})?(?!\d)"
-    r"|\d{1,9}(?:[.,]\d{1,15})?|\.\d{1,15})(?:\s+|-)?|(?P<word>"
+    rf"(?:(?P<number>{FIGURES})(?:\s+|-)?|(?P<han>{HAN})\s?|(?P<word>"
     + "|".join(word.replace(" ", r"\s+") for word in _NUMBER_WORDS)
     # "a m" and "one s" are no durations: a word takes a word.
-    + r")\s+(?=\w{3}))(?:"
+    + rf")\s+(?=\w{{3}}))[个個]?(?:(?P<half>{_HALF})\s*)?(?:"
     + "|".join(f"(?P<u{index}>{words})" for index, words in enumerate(_UNIT_WORDS.values()))
     # "until the 5-hour limit resets": the name of a window.
-    + r")(?![A-Za-z])(?!\s(?:usage |session )?(?:limits?|windows?|quotas?|blocks?|sessions?)\b)",
+    + rf")(?:(?P<more>\s?{_HALF})|(?<=std|min|sek|seg|sec|hrs)\.(?=\s?\d))?"
+    r"(?![A-Za-z])(?!\s(?:usage |session )?(?:limits?|windows?|quotas?|blocks?|sessions?)\b)",
     re.IGNORECASE,
 )
-_BETWEEN = lazy(r"\s*,?\s*(?:(?:and|und|et|y|e)\s+)?", re.IGNORECASE)
+_BETWEEN = lazy(r"\s*,?\s*(?:(?:and|und|et|y|e)\s+|[と、零又])?", re.IGNORECASE)
 _ABOUT = lazy(
     r"(?:~|≈|(?:less than|under|about|approximately|approx\.?|around|roughly|almost|nearly|up to"
-    r"|at least|another|circa|ca\.|etwa|ungefähr|environ|aproximadamente|cerca de|unos|约|大约|約)"
+    r"|at least|at most|another|circa|ca\.|etwa|ungefähr|environ|aproximadamente|cerca de|unos"
+    r"|约|大约|約|至少|最少)"
     r"(?![A-Za-z]))\s*",
     re.IGNORECASE,
 )
+# "Every 5 hours" is how often, "the 2nd day" is which one: neither is how long from now.
+_EVERY = lazy(r"(?:[每毎第매月]|월\s|\b(?:every|each|alle|cada|toutes les)\s)\s?$", re.IGNORECASE)
+_EACH = lazy(r"\s?(?:ごと|毎|おき|마다|[1一]\s?[次回])")
 _ISO = lazy(
     r"P(?:(?P<d>\d{1,4})D)?T(?:(?P<h>\d{1,5})H)?(?:(?P<m>\d{1,6})M)?(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)S)?(?![A-Za-z0-9])"
 )
@@ -95,6 +104,8 @@ def duration_at(text: str, start: int, *, has_colons: bool) -> Length | None:
     if found is None:
         return None
     seconds, end, smallest = found
+    if _EVERY.search(text, max(0, start - 16), start) or _EACH.match(text, end):
+        return None
     return Length(seconds=seconds, end=end, smallest=smallest, is_rough=about is not None)
 
 
@@ -104,7 +115,7 @@ def _units(text: str, start: int) -> tuple[float, int, float] | None:
         size = next(_SIZES[i] for i in range(len(_SIZES)) if part[f"u{i}"] is not None)
         if smallest and size >= smallest:
             break
-        total += _number(part["number"] or part["word"]) * size
+        total += (_number(part) + (0.5 if part["half"] or part["more"] else 0)) * size
         smallest, end = size, part.end()
         between = _BETWEEN.match(text, end)
         position = between.end() if between else end
@@ -113,11 +124,10 @@ def _units(text: str, start: int) -> tuple[float, int, float] | None:
     return (total, end, smallest) if smallest and not is_torn else None
 
 
-def _number(words: str) -> float:
-    known = _NUMBER_WORDS.get(" ".join(words.lower().split()))
-    if known is not None:
-        return float(known)
-    return float(words.replace(",", "" if _THOUSANDS.fullmatch(words) else "."))
+def _number(part: re.Match[str]) -> float:
+    if part["word"]:
+        return float(_NUMBER_WORDS[" ".join(part["word"].lower().split())])
+    return number_of(part["number"] or part["han"])
 
 
 def _places(text: str, start: int) -> tuple[float, int, float] | None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from enum import Enum
-from math import isfinite
 from typing import TYPE_CHECKING
 
-from ...core.hint import Precision
+from ...core.hint import LONGEST, Precision
 from ...core.lazy_pattern import lazy
 from ...core.record import record
 from .clocks import TimeOfDay, clock_at
 from .dates import Day, day_at
 from .durations import Length, duration_at
 from .instants import instant
-from .zones import Zone, zone_at
+from .numbers import GROUPED, number_of
+from .server_formats import epoch_of, is_instant
+from .zones import Zone, zone_at, zone_in_front
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ("Lead", "When", "epoch_of", "when_at")
+__all__ = ("Lead", "When", "when_at")
 
 
 @record(kw_only=True)
@@ -52,23 +53,11 @@ class Lead(Enum):
     CLOCK = "clock"
 
 
-_EPOCH = lazy(r"(?P<n>\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
+_EPOCH = lazy(rf"(?P<n>{GROUPED}|\d{{19}}|\d{{16}}|\d{{13}}|\d{{10}})(?:\.\d{{1,9}})?(?![\d:/-])")
 _BETWEEN = lazy(
-    r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
+    r"(?:[\s,·@，、の的]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
     re.IGNORECASE,
 )
-# From 2001 to 2106: what has ten digits and lies outside is a number, not a time.
-_EPOCH_RANGE = (1_000_000_000, 4_300_000_000)
-_MILLIS = 100_000_000_000
-_A_YEAR = 366 * 86400.0
-
-
-def epoch_of(number: float) -> float | None:
-    """The epoch seconds that `number` is, given in seconds or milliseconds; None if it is none."""
-    if not isfinite(number):
-        return None
-    value = number / 1000 if number >= _MILLIS else number
-    return value if _EPOCH_RANGE[0] <= value <= _EPOCH_RANGE[1] else None
 
 
 def when_at(
@@ -83,7 +72,7 @@ def when_at(
         zone: What a time without a zone means; None where that is not known.
         lead: What the words in front ask for.
     """
-    if (found := _EPOCH.match(text, start)) and (at := epoch_of(float(found["n"]))) is not None:
+    if (found := _EPOCH.match(text, start)) and (at := epoch_of(number_of(found["n"]))) is not None:
         return When(at=at, end=found.end(), precision=Precision.SECOND)
     length = duration_at(text, start, has_colons=lead is Lead.DURATION)
     if length is not None and lead is not Lead.CLOCK:
@@ -95,7 +84,7 @@ def when_at(
 
 
 def _after(length: Length, now: float) -> When | None:
-    if length.seconds > 10 * _A_YEAR:
+    if length.seconds > LONGEST:
         return None
     # "5 days 22 hours 11 minutes" was rounded to the minute before it was printed.
     precision = Precision.MINUTE if length.smallest >= 60 else Precision.EXACT
@@ -112,8 +101,8 @@ def _after(length: Length, now: float) -> When | None:
 def _calendar(text: str, start: int, *, now: float, zone: tzinfo | None) -> When | None:
     day: Day | None = None
     clock: TimeOfDay | None = None
-    stated: Zone | None = None
-    end = position = start
+    stated = zone_in_front(text, start)
+    end = position = start if stated is None else stated.end
     while True:
         found: Day | TimeOfDay | Zone | None = None
         if clock is None and (found := clock_at(text, position)) is not None:
@@ -131,7 +120,7 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo | None) -> When
         return None
     tz = stated.tz if stated else zone
     moment = None if tz is None else instant(day=day, clock=clock, zone=tz, now=now)
-    if moment is None:
+    if moment is None or not is_instant(moment.at):
         return None
     has_seconds = moment.is_end or (clock is not None and clock.second is not None)
     return When(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core.hint import Precision
-from ...core.lazy_pattern import lazy
+from ...core.hint import LONGEST, Precision
 from ..bodies import opened
 from ..quotas import limit_hint
-from .server_formats import ResetTime, number, read_value
+from .numbers import ungrouped
+from .plain_text import level
+from .server_formats import ResetTime, is_instant, number, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,11 +50,9 @@ _KEYS = {
         _INSTANT,
     ),
 }
-_THOUSANDS = lazy(r"(?<=\d),(?=\d{3}(?!\d))")
 _LONGEST_KEY = 40
 _DEPTH = 8
 _MOST_NODES = 4000
-_MOST_MILLIS = 366 * 86400e3
 _LONGEST_VALUE = 80
 
 
@@ -118,22 +117,22 @@ def _reset(
     rank: int, key: str, value: str | float, *, now: float, zone: tzinfo | None
 ) -> ResetTime | None:
     if isinstance(value, str):
-        text = _THOUSANDS.sub("", value.strip()[:_LONGEST_VALUE])
-    elif 0 <= value < 1e18:
+        text = ungrouped(level(value.strip()[:_LONGEST_VALUE]))
+    elif 0 <= value < 1e19:
         text = f"{value:.6f}"
     else:
         return None
     source = f"{key}: {value}"[:_LONGEST_VALUE]
     if rank == _MILLISECONDS:
         millis = number(text)
-        if millis is None or millis >= _MOST_MILLIS:
-            return None
-        return _length(millis / 1000, source, now)
+        return None if millis is None else _length(millis / 1000, source, now)
     stated = read_value(text, now=now)
     if stated is None or (zone is not None and stated.confidence == "low"):
         return _in_words(text, source, now=now, zone=zone)
     if stated.at is None:
         return _length(stated.delay, source, now)
+    if not is_instant(stated.at):
+        return None
     return ResetTime(
         seconds=max(0.0, stated.delay),
         at=stated.at,
@@ -143,7 +142,9 @@ def _reset(
     )
 
 
-def _length(seconds: float, source: str, now: float) -> ResetTime:
+def _length(seconds: float, source: str, now: float) -> ResetTime | None:
+    if seconds > LONGEST:
+        return None
     return ResetTime(
         seconds=seconds,
         at=now + seconds,

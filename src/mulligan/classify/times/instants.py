@@ -54,9 +54,11 @@ def instant(
         here = datetime.fromtimestamp(now, zone)
         if day is None:
             return None if clock is None else _next_time(here.date(), clock, zone, now)
-        if day.ahead is not None:
-            wanted = here.date() + timedelta(days=day.ahead)
-            return _within(_epoch(wanted, clock, zone, now), clock, now)
+        if (ahead := _days_ahead(day, here.date())) is not None:
+            wanted = here.date() + timedelta(days=ahead)
+            # "Today" says that it has not passed, and not when it will.
+            is_open = ahead == 0 and clock is None
+            return None if is_open else _within(_epoch(wanted, clock, zone, now), clock, now)
         if day.weekday is not None:
             return _next_weekday(here.date(), day.weekday, clock, zone, now)
         if day.year is not None:
@@ -66,6 +68,12 @@ def instant(
         return search(here.date(), day, clock, zone, now)
     except (ValueError, OverflowError, OSError):  # Feb 30, the year 10000, a clock out of range
         return None
+
+
+def _days_ahead(day: Day, today: date) -> int | None:
+    if day.week is None or day.weekday is None:
+        return day.ahead
+    return 7 * day.week + day.weekday - today.weekday()
 
 
 def _next_time(today: date, clock: TimeOfDay, zone: tzinfo, now: float) -> Instant:

@@ -10,7 +10,7 @@ import re
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from ...core.hint import Confidence, Precision
+from ...core.hint import LONGEST, Confidence, Precision
 from ...core.lazy_pattern import lazy
 from .announcements import (
     AFTER,
@@ -23,6 +23,7 @@ from .announcements import (
     WORD_LAST,
 )
 from .expressions import Lead, When, when_at
+from .numbers import GROUPED, HAN_DIGITS, number_of
 from .plain_text import level
 from .server_formats import ResetTime, may_state_time
 
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 __all__ = ("find_reset",)
 
 
+# What follows must not read on: "1 234", "2 1/2 hours", "5 long seconds", "3 requests".
 _SECONDS = lazy(
-    r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./\-A-Za-z%])"
-    r"(?!\s+(?:[smhd]|m?secs?|mins?|hrs?|\w{0,5}seconds?|minutes?|hours?|days?|weeks?|requests?|times|attempts?|%))"
+    rf"(?P<n>(?!\d{{1,3}}\s){GROUPED}|\d{{1,8}}(?:\.\d{{1,9}})?)(?![\d:./\-A-Za-z%½]|['_,]\d)"
+    r"(?!\s(?:\d{3}\b|\d{1,2}/\d))"
+    r"(?!\s+(?:%|(?:[smhd]|requests?|times|attempts?)\b"
+    r"|(?:[a-z]{1,12}\s)?(?:m?secs?|mins?|hrs?|\w{0,5}seconds?|minutes?|hours?|days?|weeks?|months?)\b))"
 )
+_NEGATIVE = lazy(r"(?:^|[\s:=(\"'])-$")
 # Reset time (UTC): 2026-07-27 09:25
 _UTC = lazy(r"\b(?:UTC|GMT)\)?\s*:\s*$", re.IGNORECASE)
 # "After 00:01:30" is a length of time; just after midnight a clock time has no seconds.
@@ -49,7 +54,9 @@ _SPENT = lazy(
 _WINDOW = 160
 _LOOK_BACK = 48
 _NEAR_VERB = 12
-_FAR = lazy(r"[\d。.!?！？]")
+_FAR = lazy(rf"[\d。.!?！？]|[{HAN_DIGITS}][点點时時](?!间|間)")
+# A time does not begin in the middle of a word or of a number, nor behind a minus.
+_IS_INSIDE = lazy(rf"(?:[A-Za-z0-9{HAN_DIGITS}]|(?:^|[\s:=(\"'])-)$")
 
 
 def find_reset(text: str, *, now: float, zone: tzinfo | None) -> ResetTime | None:
@@ -97,25 +104,37 @@ def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo | None
         if ASKS_CLOCK.search(lead)
         else Lead.NONE
     )
+    if _NEGATIVE.search(plain, max(0, begin - 2), begin):
+        return None
     zone = UTC if _UTC.search(lead) else zone
     when = when_at(plain, begin, now=now, zone=zone, lead=asks)
     named = BARE_SECONDS.search(lead) if when is None else None
     if named is not None and (bare := _SECONDS.match(plain, begin)):
-        seconds = float(bare["n"]) / (1000 if named["ms"] else 1)
+        seconds = number_of(bare["n"]) / (1000 if named["ms"] else 1)
+        if seconds > LONGEST:
+            return None
         return When(at=now + seconds, end=bare.end(), precision=Precision.EXACT, length=seconds)
     return when
 
 
 def _in_front(text: str, plain: str, *, now: float, zone: tzinfo | None) -> ResetTime | None:
     """Languages that put the verb last: the time stands before the word that announces it."""
+    low = 0  # what does not lead to one verb leads to no later one
     for verb in WORD_LAST.finditer(plain):
-        low = max(0, verb.start() - _LOOK_BACK)
-        for begin in range(low, verb.start()):
-            if begin > 0 and plain[begin - 1].isalnum() and plain[begin - 1].isascii():
-                continue
-            when = when_at(plain, begin, now=now, zone=zone)
+        found: ResetTime | None = None
+        begin = max(low, verb.start() - _LOOK_BACK)
+        low = verb.start()
+        while begin < verb.start():
+            when = None
+            if not _IS_INSIDE.search(plain, max(0, begin - 2), begin):
+                when = when_at(plain, begin, now=now, zone=zone)
             if when is not None and _leads_to(plain, when.end, verb.start()):
-                return _result(text, begin, when, now)
+                found = _result(text, begin, when, now)  # the last one is what the verb is about
+                begin = when.end
+            else:
+                begin += 1
+        if found is not None:
+            return found
     return None
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from math import isfinite
 from typing import NamedTuple
 
-from ...core.hint import Confidence, Hint, Precision
+from ...core.hint import LONGEST, Confidence, Hint, Precision
 from ...core.lazy_pattern import lazy
 from ...core.record import record
 
@@ -19,18 +19,22 @@ __all__ = (
     "ClockPair",
     "ResetTime",
     "StatedTime",
+    "epoch_of",
     "go_duration",
     "hint_at",
     "http_date",
+    "is_instant",
     "iso_instant",
     "may_state_time",
     "number",
+    "read_number",
     "read_value",
     "when",
 )
 
 _DIGIT = lazy("[0-9]")
-_NUMBER = lazy(r"[0-9]{1,18}(?:\.[0-9]{1,18})?")
+# Nineteen digits: nanoseconds since 1970.
+_NUMBER = lazy(r"[0-9]{1,19}(?:\.[0-9]{1,18})?")
 _GO_PART = lazy(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ns|us|µs|μs|ms|s|m|h|d)")
 _GO = lazy(r"(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:ns|us|µs|μs|ms|s|m|h|d))+")
 _UNIT = {
@@ -63,10 +67,9 @@ _RFC850 = lazy(
 )
 _ASCTIME = lazy(rf"[A-Za-z]{{3}} ([A-Za-z]{{3}}) ([ 0-9][0-9]) {_TIME} ([0-9]{{4}})")
 
-# Below it an integer is a number of seconds (three years at most), above it an epoch.
-_EPOCH_FROM = 1e8
-# Above it (the year 5138 in seconds) an epoch is in milliseconds.
-_MILLIS_FROM = 1e11
+# From 2001 to 2106, in each of four units: no number is an epoch in two of them.
+_EARLIEST, _LATEST = 1e9, 4.3e9
+_EPOCH_SCALES = (1, 1e3, 1e6, 1e9)
 
 
 class ClockPair(NamedTuple):
@@ -152,7 +155,7 @@ def number(text: str) -> float | None:
     """ASCII digits with one optional decimal part; None for anything else."""
     text = text.strip(" \t")
     if text.isdigit() and text.isascii():  # the usual case, without the pattern
-        return float(text) if len(text) <= 18 else None
+        return float(text) if len(text) <= 19 else None
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
@@ -207,19 +210,34 @@ def read_value(text: str, *, now: float) -> StatedTime | None:
     """
     plain = number(text)
     if plain is not None:
-        if plain < _EPOCH_FROM:
-            return StatedTime(plain)
-        epoch = plain / 1000 if plain >= _MILLIS_FROM else plain
-        return StatedTime(epoch - now, epoch)
+        return read_number(plain, now=now)
     duration = go_duration(text)
     if duration is not None:
-        return StatedTime(duration)
+        return StatedTime(duration) if duration <= LONGEST else None
     instant = iso_instant(text)
     if instant is not None:
         confidence = Confidence.HIGH if _ZONE.search(text) else Confidence.LOW
         return StatedTime(instant - now, instant, confidence)
     instant = http_date(text, now=now)
     return None if instant is None else StatedTime(instant - now, instant)
+
+
+def read_number(plain: float, *, now: float) -> StatedTime | None:
+    """What a number without a unit states: an epoch, or seconds; None where no server means it."""
+    epoch = epoch_of(plain)
+    if epoch is not None:
+        return StatedTime(epoch - now, epoch)
+    return StatedTime(plain) if 0 <= plain <= LONGEST else None
+
+
+def epoch_of(plain: float) -> float | None:
+    """The epoch seconds that `plain` is, in seconds, milli-, micro- or nanoseconds; or None."""
+    return next((at for scale in _EPOCH_SCALES if is_instant(at := plain / scale)), None)
+
+
+def is_instant(at: float) -> bool:
+    """Whether the epoch `at` lies where a server's instants lie, past ones included."""
+    return _EARLIEST <= at <= _LATEST
 
 
 def when(text: str, *, clocks: ClockPair, source: str) -> Hint | None:
@@ -253,9 +271,12 @@ def hint_at(
     """
     delay = instant - clocks.theirs
     at = clocks.ours + delay
+    at = at if isfinite(at) else instant
+    if at > _LATEST:
+        return None
     return Hint.after(
         delay,
-        at=at if isfinite(at) else instant,
+        at=at,
         precision=precision,
         source=source,
         confidence=confidence,

@@ -8,12 +8,13 @@ host's, if the host uses it.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from ...core.lazy_pattern import lazy
 from ...core.record import record
 
-__all__ = ("Zone", "named_zone", "zone_at")
+__all__ = ("Zone", "named_zone", "zone_at", "zone_in_front")
 
 
 @record(kw_only=True)
@@ -61,6 +62,13 @@ _REGION = lazy(
     r"(?P<name>pacific|mountain|central|eastern)(?:\s+(?:standard|daylight))?(?:\s+time)?\b",
     re.IGNORECASE,
 )
+# Where these countries are written, their time stands in front: 北京时间 18:30.
+_COUNTRY = lazy(
+    r"(?P<p8>北京|中国|中國|上海|香港|台北|台湾|台灣)(?:标准|標準)?[时時][间間]"
+    r"|(?P<p9>(?:日本|東京|韓国|韩国)(?:标准|標準)?[时時][间間刻]|(?:한국|서울)\s?(?:표준\s?)?(?:시간|시각))"
+    r"|(?P<utc>(?:UTC|GMT)(?:[时時][间間])?(?=[)\s:]{1,3}\d))"
+)
+_CLOSING = lazy(r"[)\s:]{0,3}")
 _LOCAL = lazy(r"(?:your\s+)?local(?:\s+time)?\b|Ortszeit\b|hora local\b", re.IGNORECASE)
 
 
@@ -72,12 +80,27 @@ def zone_at(text: str, start: int, *, local: tzinfo | None, now: float) -> Zone 
             return None
         end = found.end + text.startswith(")", found.end)
         return Zone(tz=found.tz, end=end, is_ambiguous=found.is_ambiguous)
-    for reader in (_iana, _offset, _region):
+    for reader in (_country, _iana, _offset, _region):
         if (found := reader(text, start)) is not None:
             return found
     if local is not None and (match := _LOCAL.match(text, start)):
         return Zone(tz=local, end=match.end())
     return _by_letters(text, start, local=local, now=now)
+
+
+def zone_in_front(text: str, start: int) -> Zone | None:
+    """The zone that stands in front of its time at `start`, or None."""
+    found = _country(text, start)
+    closing = None if found is None else _CLOSING.match(text, found.end)
+    return None if found is None or closing is None else replace(found, end=closing.end())
+
+
+def _country(text: str, start: int) -> Zone | None:
+    match = _COUNTRY.match(text, start)
+    if match is None:
+        return None
+    hours = 8 if match["p8"] else 9 if match["p9"] else 0
+    return Zone(tz=timezone(timedelta(hours=hours)), end=match.end())
 
 
 def _iana(text: str, start: int) -> Zone | None:
