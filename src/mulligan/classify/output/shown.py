@@ -39,11 +39,6 @@ _DIFF_LINE = re.compile(
 # ## [1.4.0] - 2026-07-06   v1.4.0   ### Fixed: what stands in the list below is told of a release;
 # en: the texts of a language
 _RELEASE = re.compile(
-    r"\s{0,3}(?:#{1,4}\s|v?\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\s[-—(]|\s*$)|change ?log\b"
-    r"|what's new\b|[a-z]{2}(?:[-_][a-z]{2})?:\s*$)",
-    re.IGNORECASE,
-)
-_HISTORY = re.compile(
     r"\s{0,3}(?:#{1,4}\s)?(?:\[?v?\d{1,4}\.\d{1,4}(?:\.\d{1,4})?\]?(?:\s[-—(]|\s*$)|change ?log\b"
     r"|what's new\b|(?:added|changed|fixed|removed)\s*$|[a-z]{2}(?:[-_][a-z]{2})?:\s*$)",
     re.IGNORECASE,
@@ -272,13 +267,10 @@ def shown(lines: Iterable[str]) -> list[bool]:
 
 def without_history(lines: Sequence[str]) -> list[str]:
     """Those of `lines` that stand in no diff, commit, changelog or file of a language."""
-    reader, is_release, found = _Reader([]), False, []
+    reader, found = _Reader([]), []
     for line in lines:
         reader.is_shown(line[:512])
-        is_release = _HISTORY.match(line[:80]) is not None or (
-            is_release and _ITEM.match(line[:80]) is not None
-        )
-        if not (reader.is_in_diff or is_release):
+        if not reader.is_history:
             found.append(line)
     return found
 
@@ -337,9 +329,9 @@ class _Reader:
         return is_inside or _SHOWN_LINE.match(head) is not None or is_test_report(head)
 
     @property
-    def is_in_diff(self) -> bool:
-        """Whether the last line belongs to a diff, or to a commit with its message."""
-        return self._in_diff
+    def is_history(self) -> bool:
+        """Whether the last line stands in a diff, commit, changelog or file of a language."""
+        return self._in_diff or self._in_release
 
     @property
     def is_inside(self) -> bool:
