@@ -94,6 +94,8 @@ _BODIES = 8
 _NOTICES = 40
 # ✔ reads a 529: a test that shows what it read
 _TESTED = re.compile(r"\s{0,8}(?:[✓✔] |PASS |ok \d)")
+# > a quotation   text: `API Error: 429`
+_QUOTED = re.compile(r"^> |\w: `[^`\n]{1,4000}`\s*$")
 _INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
 # Gemini's exit code is the HTTP status modulo 256 in its JSON modes; the rest is documented.
 _GEMINI_STATUS = {one % 256: one for one in (400, 401, 403, 404, 408, 429, 499, 500, 502, 503, 504)}
@@ -183,7 +185,7 @@ def _weighed(
 def _without_shown(stream: Stream) -> Stream:
     """`stream` with the lines emptied that it merely shows or quotes."""
     told = zip(stream.lines, shown(stream.lines), strict=True)
-    spoken = (line if not (is_shown or line[:2] == "> ") else "" for line, is_shown in told)
+    spoken = ("" if is_shown or _QUOTED.search(line) else line for line, is_shown in told)
     return replace(stream, lines=tuple(spoken))
 
 
