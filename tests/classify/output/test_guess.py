@@ -214,3 +214,20 @@ def test_a_message_that_stopped_by_an_error_is_no_work():
         failure = read(event, exit_code=exit_code).failure
         assert failure is not None
         assert failure.kind == "rate_limit"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Failure: rate limit exceeded, try again in 30s", 30),
+        ("agent.py:12: RateLimitError: 429 slow down", None),
+        ("worker/run.go:42: rate limit exceeded, retry after 30s", 30),
+        ("2026/07/06 12:00:00 main.go:42: 429 Too Many Requests", None),
+        ("→ rate limit reached, wait 30s", 30),
+    ],
+)
+def test_a_place_in_code_or_a_failure_is_no_test_report(text, seconds):
+    told = read(text)
+    assert told.failure is not None
+    assert told.failure.kind == "rate_limit"
+    assert (told.reset and told.reset.seconds) == seconds

@@ -29,15 +29,7 @@ _STATES = frozenset(
 # What an object is called says less than its state: it must end in the word.
 _NAMES = frozenset(
     (
-        "type",
-        "kind",
-        "event",
-        "level",
-        "lvl",
-        "levelname",
-        "log.level",
-        "severity",
-        "name",
+        *("type", "kind", "event", "level", "lvl", "levelname", "log.level", "severity", "name"),
         "result",
     )
 )

@@ -65,7 +65,7 @@ _UNSPECIFIC = (400, 403)
 _RULE = re.compile(r"\s{0,8}[─━]{8,}\s*$")
 _INPUT = re.compile(r"\s{0,8}[>❯›](?:\s|$)")
 # Tasks  8/10 completed: the indented lines below it are their list
-_TASKS = re.compile(r"\s{0,4}(?:todos?|tasks?)\W{1,4}\d{1,3}/\d{1,3}\b", re.IGNORECASE)
+_TASK_COUNT = re.compile(r"\s{0,4}(?:todos?|tasks?)\W{1,4}\d{1,3}/\d{1,3}\b", re.IGNORECASE)
 # error: api_error: a code that says no more than that something failed
 _MERE_CODE = re.compile(r"\W{0,12}(?:\w{1,20} )?error:\s?(?:api|unknown)_error\W*$", re.IGNORECASE)
 _RETRY_DELAY = re.compile(r"\bretry_?delay\b", re.IGNORECASE)
@@ -471,7 +471,7 @@ def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
         is_typed = _RULE.match(line) is None and (
             is_typed or (_RULE.match(above) is not None and _INPUT.match(line) is not None)
         )
-        is_task = _TASKS.match(line) is not None or (is_task and not line[:1].strip())
+        is_task = _TASK_COUNT.match(line) is not None or (is_task and not line[:1].strip())
         is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• ", "✔ "))
         is_advice = is_frame(line) or (is_trailer(line) and (is_item or not is_echoed))
         found.append(is_typed or is_task or is_advice)

@@ -306,7 +306,7 @@ def with_status(found: Judgement, status: int | None) -> Judgement:
     if own is None or not isinstance(found.means, Kind) or own.kind is found.means:
         return found
     is_unpaid = status == 402 and found.means is Kind.RATE_LIMIT and found.reset is None
-    # What a policy forbids is not allowed a minute later.
+    # A 429 that states a wait is a limit, although its words name a policy.
     is_slowed = status == 429 and found.means is Kind.CONTENT_POLICY and found.reset is not None
     if found.means in FROM_WORDS & room_beside(status) and not (is_unpaid or is_slowed):
         return found

@@ -26,6 +26,7 @@ __all__ = (
     "shown",
     "without_history",
 )
+
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
 # A commit with its message is shown like its diff.
@@ -238,8 +239,9 @@ _TEST_REPORT = re.compile(
     r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b"
     # PHPUnit, RSpec, Vitest, dotnet, Maven, mypy, golint
     r"|There (?:was|were) \d{1,6} (?:failures?|errors?):|Failed asserting that\b"
-    r"|Failures?(?:/Error)?:|[\w./-]{1,160}\.(?:py|go):\d{1,6}:"
-    r"|❯ \S{1,160}\.\w{1,6} \(\d|[×→] [^\n]{1,160}(?: \d{1,7}m?s$|\bto (?:be|equal)\b)"
+    r"|Failures:\s*$|Failure/Error:|[\w./-]{1,160}\.py:\d{1,6}: (?:error|note):"
+    r"|[\w./-]{1,160}\.go(?::\d{1,6}){2}: exported\b|❯ \S{1,160}\.\w{1,6} \(\d"
+    r"|× [^\n]{1,160} \d{1,7}m?s$|→ expected [^\n]{1,160}\bto (?:be|equal)\b"
     r"|Failed [\w.]{1,160} \[\d|\[ERROR\]\s{1,8}\w{1,80}\.\w{1,80}:\d)",
     re.IGNORECASE,
 )

@@ -15,6 +15,7 @@ __all__ = (
     "is_person",
     "is_talk",
 )
+
 _TELLERS = (
     r"i(?!/o)|i'm|i've|i'll|we|we've|my|our|he|she|they"
     r"|der|das|und|wenn|wird|ich|wir|les|quand|cuando|los|quando|para|que"
