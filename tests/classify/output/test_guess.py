@@ -224,9 +224,11 @@ def test_a_message_that_stopped_by_an_error_is_no_work():
         ("worker/run.go:42: rate limit exceeded, retry after 30s", 30),
         ("2026/07/06 12:00:00 main.go:42: 429 Too Many Requests", None),
         ("→ rate limit reached, wait 30s", 30),
+        ("Rate limit reached: 0 of 50 requests are left, try again in 30s", 30),
+        ("Error: rate limit exceeded: no requests left", None),
     ],
 )
-def test_a_place_in_code_or_a_failure_is_no_test_report(text, seconds):
+def test_a_failure_is_no_test_report_and_no_denial(text, seconds):
     told = read(text)
     assert told.failure is not None
     assert told.failure.kind == "rate_limit"

@@ -92,7 +92,7 @@ _BARE_CODE = re.compile(
     r"|TooManyRequests(?:Error|Exception)?|quota_(?:exceeded|exhausted)|overloaded_error|OverloadedError|ServiceUnavailable(?:Error|Exception)"
     r"|usage_limit_(?:reached|exceeded)|(?:E|ERR_)?(?:RATE_LIMIT(?:ED|_EXCEEDED|_REACHED)"
     r"|TOO_MANY_REQUESTS|QUOTA_EXCEEDED|USAGE_LIMIT_(?:REACHED|EXCEEDED)))"
-    r"(?![\"'%\w]|\s?[:=]\s?(?:no|false|0|none|null)\b)"
+    r"(?![\"'%\w]|\s?[:=]\s?(?:no|false|0|none|null)\s*(?:$|[,;}\])]|\w{1,40}=))"
 )
 # A statement, not an essay.
 _LONGEST_BARE = 600

@@ -198,7 +198,7 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
         found = entry.match.match(text)
     if found is not None and entry.means in LIMITS:
         is_foreign = entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
-        if is_foreign or _NOT_MET.search(text, found.start(), found.end() + _A_WORD):
+        if is_foreign or _NOT_MET.search(text, found.start(), found.end() + _A_VALUE):
             return None
     return found
 
@@ -212,12 +212,13 @@ _FOREIGN = re.compile(
 )
 # usage limit almost reached   rate limit not exceeded   rate_limit_exceeded: false
 _NOT_MET = re.compile(
-    r"\b(?:almost|nearly|not|never|not yet) (?:been )?(?:reached|exceeded|exhausted|hit|met)\b"
+    r"(?<![.!?] )\b(?:almost|nearly|not|never|not yet) (?:been )?"
+    r"(?:reached|exceeded|exhausted|hit|met)\b"
     r"|(?:reached|exceeded|exhausted|hit|met|limited|overloaded)['\"]?\s?[:=]\s?"
-    r"(?:no|false|0|none|null)\b",
+    r"(?:no|false|0|none|null)(?=\s*(?:$|[,;}\])]|\w{1,40}=))",
     re.IGNORECASE,
 )
-_A_WORD = 8
+_A_VALUE = 32
 _QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
 _SENTENCE = re.compile(r"[.!?]\s+\S")
